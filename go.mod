@@ -1,0 +1,3 @@
+module github.com/rdmaradar/rdmaradar
+
+go 1.26.0

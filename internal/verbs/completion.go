@@ -1,0 +1,120 @@
+package verbs
+
+import "time"
+
+// Stage is one part of the duration of a unit of work: one signaled work
+// request together with the unsignaled ones it retires.
+type Stage uint8
+
+// The stages, in the order of time. StageCompletion replaces StageDevice and
+// StagePoll where the two cannot be told apart.
+const (
+	StagePost Stage = iota
+	StageQueue
+	StageDevice
+	StagePoll
+	StageCompletion
+	NumStages
+)
+
+var stageNames = [NumStages]string{"post", "queue", "device", "poll", "completion"}
+
+// String returns the value of the attribute rdma.wqe.stage.
+func (s Stage) String() string {
+	if s < NumStages {
+		return stageNames[s]
+	}
+	return "unknown"
+}
+
+// Thread is where something ran: the thread and its CPU at that moment.
+type Thread struct {
+	// TID is the thread id in the initial PID namespace, 0 when unknown.
+	TID uint32
+	// CPU is the logical CPU number. It is meaningful only when TID is known.
+	CPU uint32
+	// Name is the thread's comm, "" when unknown.
+	Name string
+}
+
+// SpanContext is the trace context of the posting thread, where another tool
+// shares it. The zero value means that there is none.
+type SpanContext struct {
+	TraceID [16]byte
+	SpanID  [8]byte
+}
+
+// Completion is one slow or failed unit of work, measured. Times are on
+// CLOCK_MONOTONIC, durations are exact to the nanosecond of that clock.
+type Completion struct {
+	Queue  QueueID
+	QPType QPType
+	// RemoteQP is the QP number of the peer; 0 when unknown.
+	RemoteQP uint32
+	// CQ is the address of the ibv_cq in the process.
+	CQ uint64
+	// Device is the name of the RDMA device, "" when it could not be read.
+	Device string
+	// Port is the device port, 0 when unknown (ports count from 1).
+	Port uint8
+
+	Operation   Operation
+	Status      Status
+	VendorError uint32
+	WRID        uint64
+	// Bytes is the payload of the whole unit, from the posted requests.
+	Bytes uint64
+	// Requests counts the work requests of the unit, the silently retired
+	// unsignaled ones included; at least 1.
+	Requests uint32
+	// Outstanding is the number of work requests on the Send Queue when the
+	// signaled one was posted, itself included.
+	Outstanding uint32
+
+	// Posted is when post_send was entered, Delivered when poll_cq handed
+	// the completion over, in nanoseconds of CLOCK_MONOTONIC.
+	Posted, Delivered uint64
+	// Stages add up to Delivered−Posted. A stage that this probe mode cannot
+	// know is not in Known.
+	Stages [NumStages]time.Duration
+	// Busy is the time the port needed for what it retired meanwhile.
+	// HasBusy is false when the rate or the device is not known.
+	Busy    time.Duration
+	HasBusy bool
+	// Threshold is the limit that Duration−Busy exceeded.
+	Threshold time.Duration
+
+	Poster, Poller Thread
+	Span           SpanContext
+}
+
+// Duration is the time from the entry of post_send to the delivery of the
+// completion.
+func (c *Completion) Duration() time.Duration {
+	return time.Duration(c.Delivered - c.Posted)
+}
+
+// Excess is the part of the duration that the port's work does not explain;
+// never negative.
+func (c *Completion) Excess() time.Duration {
+	return max(c.Duration()-c.Busy, 0)
+}
+
+// Stuck is a send that has been outstanding for longer than the limit.
+type Stuck struct {
+	Queue    QueueID
+	QPType   QPType
+	RemoteQP uint32
+	// CQ is the address of the Send Queue's ibv_cq, 0 when unknown.
+	CQ        uint64
+	Device    string
+	Port      uint8
+	Operation Operation
+	WRID      uint64
+	Bytes     uint64
+	// Posted is in nanoseconds of CLOCK_MONOTONIC, Age at the time of the scan.
+	Posted      uint64
+	Age         time.Duration
+	Outstanding uint32
+	Poster      Thread
+}
