@@ -27,6 +27,12 @@ func (s Stage) String() string {
 	return "unknown"
 }
 
+// StageSet is a set of stages, bit i standing for Stage(i).
+type StageSet uint8
+
+// Has reports whether the stage is in the set.
+func (s StageSet) Has(stage Stage) bool { return s&(1<<stage) != 0 }
+
 // Thread is where something ran: the thread and its CPU at that moment.
 type Thread struct {
 	// TID is the thread id in the initial PID namespace, 0 when unknown.
@@ -74,9 +80,10 @@ type Completion struct {
 	// Posted is when post_send was entered, Delivered when poll_cq handed
 	// the completion over, in nanoseconds of CLOCK_MONOTONIC.
 	Posted, Delivered uint64
-	// Stages add up to Delivered−Posted. A stage that this probe mode cannot
-	// know is not in Known.
+	// Stages add up to Delivered−Posted. Known says which of them were told
+	// apart; the others are 0 and mean nothing.
 	Stages [NumStages]time.Duration
+	Known  StageSet
 	// Busy is the time the port needed for what it retired meanwhile.
 	// HasBusy is false when the rate or the device is not known.
 	Busy    time.Duration

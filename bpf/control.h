@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "counters.h"
+#include "maps/control_events.h"
+
+static __always_inline void tell(__u32 kind, __u32 tgid, __u64 incarnation)
+{
+	struct control_event *event = bpf_ringbuf_reserve(&control_events, sizeof(*event), 0);
+
+	if (!event) {
+		count(LOSS_CONTROL_DROPPED);
+		return;
+	}
+	event->kind = kind;
+	event->tgid = tgid;
+	event->incarnation = incarnation;
+	event->time_ns = bpf_ktime_get_ns();
+	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
+}

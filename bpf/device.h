@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "abi.h"
+#include "counters.h"
+#include "maps/device_index.h"
+#include "maps/devices.h"
+
+/* The next index that no device has; user space starts it past the devices
+ * that it named. */
+volatile __u32 next_device = 0;
+
+struct device_name {
+	char text[IBV_DEVICE_NAME_LEN];
+};
+
+static __always_inline __u32 new_device(struct device_name *name)
+{
+	__u32 index = __sync_fetch_and_add(&next_device, 1);
+	struct device *device = bpf_map_lookup_elem(&devices, &index);
+
+	if (!device) {
+		count(LOSS_DEVICES_FULL);
+		return NO_DEVICE;
+	}
+	__builtin_memcpy(device->name, name->text, sizeof(name->text));
+	if (bpf_map_update_elem(&device_index, name, &index, BPF_NOEXIST) == 0)
+		return index;
+
+	/* Another CPU named it first; this index stays without a queue. */
+	device->name[0] = 0;
+	__u32 *known = bpf_map_lookup_elem(&device_index, name);
+	return known ? *known : NO_DEVICE;
+}
+
+/* The index of the device of an ibv_context, NO_DEVICE when its name cannot be
+ * read. Called once for a queue. */
+static __noinline __u32 device_of_context(__u64 context)
+{
+	struct device_name name = {};
+	__u64 device;
+
+	if (bpf_probe_read_user(&device, sizeof(device), (void *)(context + IBV_CONTEXT_DEVICE)))
+		return NO_DEVICE;
+	if (bpf_probe_read_user_str(name.text, sizeof(name.text), (void *)(device + IBV_DEVICE_NAME)) <= 1)
+		return NO_DEVICE;
+
+	__u32 *known = bpf_map_lookup_elem(&device_index, &name);
+	return known ? *known : new_device(&name);
+}
+
+static __always_inline struct device *device_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&devices, &index);
+}

@@ -1,0 +1,6 @@
+// Package bpf holds the kernel side: the C sources of the programs and what
+// bpf2go makes of them. The generated files and objects are committed, so that
+// building the receiver needs no clang.
+package bpf
+
+//go:generate go tool -modfile=../internal/tools/go.mod bpf2go -go-package bpf -output-stem tracker -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -type queue_key -type queue -type entry -type segment -type cq_key -type cq -type device -type series_key -type series -type rejected_key -type counter -type library -type slow_event -type control_kind -type control_event -type process -type queue_end -type queue_sync -type entry_state -type stage Tracker tracker.bpf.c -- -I. -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-braces -mcpu=v3

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "types.h"
+
+/* Set by user space before the programs are loaded. */
+
+/* The limit that duration − busy has to exceed, ns. */
+const volatile __u64 threshold_ns = 50000;
+/* Upper edges of the histogram's buckets, ns. */
+const volatile __u64 histogram_edges[HISTOGRAM_BUCKETS] = {};
+/* Whether a map of application spans was found. */
+const volatile bool have_trace_contexts = false;
+/* How many bytes wait in the ring buffer before the reader is woken. */
+const volatile __u64 wakeup_bytes = 4096;
+
+/* Raised by user space with every collection, so that peaks start anew. */
+volatile __u32 collection = 0;

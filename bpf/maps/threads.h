@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "kernel.h"
+#include "libbpf/bpf_helpers.h"
+#include "measure.h"
+#include "types.h"
+
+/* A call that a thread is inside of, from its entry to its return. */
+struct call {
+	__u64 entry_ns;
+	__u64 stack;
+	__u64 object; /* qp, cq or srq */
+	__u64 list;   /* work requests or completions */
+	__u64 bad;    /* where the callee stores *bad_wr */
+	__u64 first;  /* the first sequence number reserved */
+	__u64 generation;
+	__u64 serial; /* of the post on its queue */
+	__u32 slot;
+	__u32 count;
+	__u32 cookie;
+	__u32 active;
+	__u32 overlapped;
+	__u32 pad;
+};
+
+/* What a thread is inside of, and the scratch memory of its programs: a thread
+ * runs one at a time, so that nobody else writes here, while per-CPU memory
+ * changes hands whenever a program is preempted. */
+struct thread {
+	struct call post;
+	struct call receive;
+	struct call poll;
+	__u64 create_attr;		/* of the ibv_create_qp it is in */
+	__u64 command_qp, command_attr; /* of the ibv_cmd_create_qp it is in */
+	struct delivery delivery;
+	struct unit unit;
+};
+
+/* The kernel frees it with the thread: nothing leaks when one is killed inside
+ * a call. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps");

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "post.h"
+#include "report.h"
+#include "retire.h"
+
+/* Which work request does a send completion belong to? */
+
+struct search {
+	struct queue *queue;
+	__u64 sequence;
+	__u64 end;
+	__u64 wr_id;
+	__u64 found;	 /* the signaled entry with the wr_id */
+	__u64 run_start; /* the first unsignaled entry that it retires */
+	__u64 unsignaled; /* the first unsignaled entry with the wr_id */
+	__u64 unsignaled_run;
+	bool has_skipped;
+	bool is_found;
+	bool has_unsignaled;
+};
+
+LOOP_BODY(search_request, struct search)
+{
+	struct queue *queue = state->queue;
+	__u64 sequence = state->sequence;
+
+	if (sequence >= state->end)
+		return STOP;
+	state->sequence++;
+
+	struct place place = place_of(queue, sequence);
+	if (place.kind != PLACE_ENTRY) {
+		state->run_start = sequence + 1;
+		return NEXT;
+	}
+	__u64 word = entry_now(place.entry);
+	if (word != entry_word(queue, sequence, ENTRY_LIVE)) {
+		/* Entries that are being written belong to a post that has not
+		 * started: they cannot be retired by this completion. */
+		if ((word & 0xff) <= ENTRY_LIVE || (word & ~0xffULL) != entry_word(queue, sequence, 0))
+			state->run_start = sequence + 1;
+		return NEXT;
+	}
+	bool signaled = (place.entry->flags & ENTRY_SIGNALED) || queue->sig_all;
+	bool equal = place.entry->wr_id == state->wr_id;
+	if (!signaled) {
+		if (equal && !state->has_unsignaled) {
+			state->has_unsignaled = true;
+			state->unsignaled = sequence;
+			state->unsignaled_run = state->run_start;
+		}
+		return NEXT;
+	}
+	if (equal) {
+		state->found = sequence;
+		state->is_found = true;
+		return STOP;
+	}
+	state->has_skipped = true;
+	state->run_start = sequence + 1;
+	return NEXT;
+}
+
+static __always_inline void search_queue(struct search *search, struct queue *queue, __u64 wr_id)
+{
+	__u64 head = *(volatile __u64 *)&queue->head;
+
+	*search = (struct search){
+		.queue = queue,
+		.wr_id = wr_id,
+		.sequence = head,
+		.end = *(volatile __u64 *)&queue->tail,
+		.found = head,
+		.run_start = head,
+		.unsignaled = head,
+		.unsignaled_run = head,
+	};
+	LOOP(search_request, search);
+}
+
+struct run {
+	struct queue *queue;
+	__u64 sequence;
+	__u64 end;
+	__u64 bytes;
+	__u32 count;
+};
+
+LOOP_BODY(retire_request, struct run)
+{
+	__u64 sequence = state->sequence;
+
+	if (sequence >= state->end)
+		return STOP;
+	state->sequence++;
+	struct place place = place_of(state->queue, sequence);
+	if (place.kind != PLACE_ENTRY)
+		return NEXT;
+	__u32 bytes = place.entry->bytes;
+	if (entry_moves(place.entry, entry_word(state->queue, sequence, ENTRY_LIVE), ENTRY_RETIRED)) {
+		state->bytes += bytes;
+		state->count++;
+	}
+	return NEXT;
+}
+
+struct rival_search {
+	struct queue *queue;
+	__u64 sequence;
+	__u64 end;
+	__u64 wr_id;
+	bool found;
+};
+
+static __always_inline bool is_overlapped(struct queue *queue, __u64 sequence, __u64 returned)
+{
+	if (returned & RETURNED_OVERLAPPED)
+		return true;
+	return (returned & RETURNED_NS) == 0 && sequence < queue->overlap_mark;
+}
+
+LOOP_BODY(find_rival, struct rival_search)
+{
+	struct queue *queue = state->queue;
+	__u64 sequence = state->sequence;
+
+	if (sequence >= state->end)
+		return STOP;
+	state->sequence++;
+	struct place place = place_of(queue, sequence);
+	if (place.kind != PLACE_ENTRY || entry_now(place.entry) != entry_word(queue, sequence, ENTRY_LIVE))
+		return NEXT;
+	if (!(place.entry->flags & ENTRY_SIGNALED) && !queue->sig_all)
+		return NEXT;
+	if (!is_overlapped(queue, sequence, place.entry->returned))
+		return STOP;
+	state->found = place.entry->wr_id == state->wr_id;
+	return state->found ? STOP : NEXT;
+}
+
+/* Whether posts of several threads overlapped such that another of them could
+ * as well own the completion: their order in the hardware is not known. */
+static __noinline bool has_rival(struct queue *queue, __u64 sequence, __u64 wr_id)
+{
+	struct rival_search search = {
+		.queue = queue,
+		.sequence = sequence + 1,
+		.end = queue->tail,
+		.wr_id = wr_id,
+	};
+
+	LOOP(find_rival, &search);
+	return search.found;
+}
+
+/* sq_sig_all is a property of the QP that shows only at its creation. A
+ * successful completion of an unsignaled request proves it, if the queue is
+ * aligned; else that every one of several posts completed without one asking. */
+#define SIG_ALL_EVIDENCE 8
+
+static __always_inline bool infer_signal_all(struct queue *queue, struct search *search)
+{
+	if (!search->has_unsignaled || queue->signaled_seen || queue->sig_all)
+		return false;
+	if (queue->sync != QUEUE_SYNCED && queue->completions < SIG_ALL_EVIDENCE)
+		return false;
+	queue->sig_all = 1;
+	return true;
+}
+
+enum claim {
+	CLAIM_NONE,
+	CLAIM_OWN,
+	CLAIM_AMBIGUOUS,
+	CLAIM_RACED,
+};
+
+/* Takes the entry found out of the queue and copies what it says. */
+static __always_inline bool take_entry(struct queue *queue, __u64 sequence, struct unit *unit, bool *overlapped)
+{
+	struct place place = place_of(queue, sequence);
+
+	if (place.kind != PLACE_ENTRY)
+		return false;
+	struct entry *entry = place.entry;
+	__u64 returned = *(volatile __u64 *)&entry->returned;
+	unit->wr_id = entry->wr_id;
+	unit->posted_ns = entry->posted_ns;
+	unit->operation = entry->operation;
+	unit->bytes = entry->bytes;
+	unit->tid = entry->tid;
+	unit->cpu = entry->cpu;
+	unit->outstanding = entry->outstanding;
+	unit->sequence = sequence;
+	unit->returned_ns = returned & RETURNED_NS ? unit->posted_ns + (returned & RETURNED_NS) : 0;
+	unit->port_bytes = entry->port_bytes;
+	*overlapped = is_overlapped(queue, sequence, returned);
+	return entry_moves(entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_DELIVERED);
+}
+
+static __always_inline void retire_run(struct queue *queue, struct search *search, struct unit *unit)
+{
+	struct run run = {
+		.queue = queue,
+		.sequence = search->run_start,
+		.end = search->found,
+		.bytes = some_zero,
+		.count = some_zero,
+	};
+
+	if (run.sequence < run.end)
+		LOOP(retire_request, &run);
+	unit->bytes += run.bytes;
+	unit->requests = 1 + run.count;
+	__sync_fetch_and_add(&queue->retired, run.count);
+	__sync_fetch_and_sub(&queue->outstanding, unit->requests);
+}
+
+/* Not static: the verifier then checks it once, whatever it knows of the
+ * callers' state. That is why it takes a slot and no pointers. */
+__noinline int claim_request(__u32 slot)
+{
+	struct queue *queue = queue_at(slot);
+	struct thread *thread = this_thread();
+	struct search search;
+
+	if (!queue || !thread)
+		return CLAIM_NONE;
+	struct delivery *delivery = &thread->delivery;
+	struct unit *unit = &thread->unit;
+	bool failed = delivery->wc.status != IBV_WC_SUCCESS;
+	bool ambiguous = false;
+	bool overlapped = false;
+
+	search_queue(&search, queue, delivery->wc.wr_id);
+	if (!failed && !search.is_found && infer_signal_all(queue, &search))
+		search_queue(&search, queue, delivery->wc.wr_id);
+	if (failed && search.has_unsignaled) {
+		/* A failed request completes even when it is unsignaled. */
+		ambiguous = search.is_found;
+		search.is_found = true;
+		search.found = search.unsignaled;
+		search.run_start = search.unsignaled_run;
+	}
+	if (!search.is_found)
+		return CLAIM_NONE;
+	if (!take_entry(queue, search.found, unit, &overlapped))
+		return CLAIM_RACED;
+
+	unit->status = delivery->wc.status;
+	unit->vendor_error = failed ? delivery->wc.vendor_err : 0;
+	retire_run(queue, &search, unit);
+	__sync_fetch_and_add(&queue->delivered, 1);
+	__sync_fetch_and_add(&queue->head_completions, 1);
+	if (overlapped && has_rival(queue, search.found, unit->wr_id))
+		ambiguous = true;
+	if (queue->sync != QUEUE_SYNCED)
+		note_in_order(queue, !search.has_skipped);
+	advance_head(queue);
+	expire_skipped(queue, search.found);
+	return ambiguous ? CLAIM_AMBIGUOUS : CLAIM_OWN;
+}
+
+static __always_inline struct series *series_for(struct delivery *delivery, __u32 device, __u8 operation)
+{
+	struct series_key key = {
+		.incarnation = delivery->caller.incarnation,
+		.tgid = delivery->caller.tgid,
+		.device = device,
+		.operation = operation,
+		.status = delivery->wc.status < IBV_STATUSES ? delivery->wc.status : IBV_STATUSES,
+	};
+
+	return series_of(&key);
+}
+
+static __always_inline void count_unmatched(struct delivery *delivery, __u32 device, __u32 why)
+{
+	struct series *series = series_for(delivery, device, OP_UNKNOWN);
+
+	count(why);
+	if (series)
+		add_completion(series, 1, 0);
+}
+
+static __always_inline void deliver_unmatched(struct queue *queue, struct delivery *delivery)
+{
+	bool synced = queue->sync == QUEUE_SYNCED;
+
+	count_unmatched(delivery, queue->device, synced ? COMPLETIONS_UNMATCHED : COMPLETIONS_BEFORE_ATTACH);
+	if (synced)
+		lose_sync(queue);
+}
+
+/* A successful send completion, or a failed one that can only be of a send. */
+__noinline int deliver_send(__u32 slot)
+{
+	struct queue *queue = queue_at(slot);
+	struct thread *thread = this_thread();
+	int claim = CLAIM_RACED;
+
+	if (!queue || !thread)
+		return 0;
+	struct delivery *delivery = &thread->delivery;
+	struct unit *unit = &thread->unit;
+	if (delivery->loss_epoch != queue->loss_epoch) {
+		queue->loss_epoch = delivery->loss_epoch;
+		lose_sync(queue);
+	}
+	bool synced = queue->sync == QUEUE_SYNCED;
+	for (int attempt = 0; attempt < 3 && claim == CLAIM_RACED; attempt++)
+		claim = claim_request(slot);
+	__sync_fetch_and_add(&queue->completions, 1);
+	queue->activity_ns = delivery->now;
+	if (claim == CLAIM_RACED)
+		count(LOSS_CONTENDED);
+	if (claim == CLAIM_NONE || claim == CLAIM_RACED) {
+		deliver_unmatched(queue, delivery);
+		return 0;
+	}
+
+	struct device *device = device_at(queue->device);
+	if (device) {
+		__u64 *total = &device->bytes[receives(unit->operation)];
+		__u64 before = __sync_fetch_and_add(total, unit->bytes);
+
+		unit->port_bytes = before + unit->bytes - unit->port_bytes;
+	}
+	struct series *series = series_for(delivery, queue->device, unit->operation);
+	if (series)
+		add_completion(series, unit->requests, unit->bytes);
+
+	unit->delivered_ns = delivery->now;
+	unit->previous_ns = queue->delivered_ns;
+	unit->short_poll_ns = delivery->short_poll_ns;
+	raise_to(&queue->delivered_ns, delivery->now);
+	if (!synced) {
+		count(COMPLETIONS_UNSYNCED);
+		return 0;
+	}
+	if (claim == CLAIM_AMBIGUOUS) {
+		count(COMPLETIONS_AMBIGUOUS);
+		return 0;
+	}
+	count(COMPLETIONS_MATCHED);
+	account_unit(queue, unit, series, delivery);
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "abi.h"
+#include "types.h"
+
+/* A delivered unit of work and the moments that its duration is split at. */
+struct unit {
+	__u64 wr_id;
+	__u64 posted_ns;
+	__u64 returned_ns; /* 0: the post had not returned at delivery */
+	__u64 delivered_ns;
+	__u64 previous_ns;   /* delivery of the queue's previous unit, 0: none */
+	__u64 short_poll_ns; /* entry of the last short poll of the CQ, 0: none known */
+	__u64 port_bytes;    /* what the port retired between post and delivery */
+	__u64 bytes;
+	__u32 requests;
+	__u32 outstanding;
+	__u32 tid, cpu;
+	__u32 vendor_error;
+	__u8 operation;
+	__u8 status;
+	__u8 pad[2];
+	__u64 sequence;
+	__u64 stage_ns[STAGES];
+	__u64 busy_ns;
+	__u8 known_stages;
+	__u8 has_busy;
+	__u8 pad2[6];
+};
+
+/* What poll_cq handed over, to whom, and in which poll. */
+struct delivery {
+	struct caller caller;
+	__u64 cq_address;
+	__u64 now;
+	__u64 cq_context;
+	__u64 short_poll_ns;
+	struct ibv_wc wc;
+	__u32 loss_epoch;
+	__u32 pad;
+};
+
+static __always_inline __u64 clamp_ns(__u64 value, __u64 low, __u64 high)
+{
+	if (value < low)
+		return low;
+	return value > high ? high : value;
+}
+
+/* Splits the duration into stages that add up to it. Without an earlier short
+ * poll, waiting for the device and waiting for the poller are one. */
+static __always_inline void split_stages(struct unit *unit)
+{
+	__u64 end = unit->delivered_ns;
+	__u64 returned = unit->returned_ns ? clamp_ns(unit->returned_ns, unit->posted_ns, end) : end;
+	bool polled = unit->short_poll_ns != 0;
+	__u64 ready = polled ? clamp_ns(unit->short_poll_ns, returned, end) : end;
+	__u64 head = clamp_ns(unit->previous_ns, returned, ready);
+
+	unit->stage_ns[STAGE_POST] = returned - unit->posted_ns;
+	unit->stage_ns[STAGE_QUEUE] = head - returned;
+	if (polled) {
+		unit->stage_ns[STAGE_DEVICE] = ready - head;
+		unit->stage_ns[STAGE_POLL] = end - ready;
+		unit->known_stages = 1 << STAGE_POST | 1 << STAGE_QUEUE | 1 << STAGE_DEVICE | 1 << STAGE_POLL;
+	} else {
+		unit->stage_ns[STAGE_COMPLETION] = end - head;
+		unit->known_stages = 1 << STAGE_POST | 1 << STAGE_QUEUE | 1 << STAGE_COMPLETION;
+	}
+}
+
+/* How long the port needs for so many bytes. */
+static __always_inline __u64 busy_ns(__u64 bytes, __u64 ns_per_gib)
+{
+	if (bytes < 1ULL << 28)
+		return bytes * ns_per_gib >> 30;
+	return (bytes >> 10) * ns_per_gib >> 20;
+}

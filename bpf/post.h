@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "cq.h"
+#include "entry.h"
+#include "loop.h"
+#include "maps/entry_spans.h"
+#include "maps/rejected.h"
+#include "maps/traces_ctx_v1.h"
+#include "queue.h"
+#include "retire.h"
+#include "sync.h"
+#include "thread.h"
+
+/* entry.returned: the upper half is a tag, then one bit for posts that
+ * overlapped with another thread's and 31 bits of nanoseconds. */
+#define RETURNED_OVERLAPPED 0x80000000u
+#define RETURNED_NS 0x7fffffffu
+
+struct chain {
+	__u64 wr;
+	__u32 count;
+	bool deeper, unreadable;
+};
+
+LOOP_BODY(count_request, struct chain)
+{
+	__u64 next;
+
+	if (!state->wr)
+		return STOP;
+	if (state->count >= CHAIN_MAX) {
+		state->deeper = true;
+		return STOP;
+	}
+	if (bpf_probe_read_user(&next, sizeof(next), (void *)(state->wr + IBV_WR_NEXT))) {
+		state->unreadable = true;
+		return STOP;
+	}
+	state->count++;
+	state->wr = next;
+	return NEXT;
+}
+
+/* Counts the requests of a list that the traced process handed over. It may be
+ * cyclic or lead anywhere. */
+static __always_inline struct chain measure_chain(__u64 wr)
+{
+	struct chain chain = {.wr = wr, .count = some_zero};
+
+	LOOP(count_request, &chain);
+	return chain;
+}
+
+static __always_inline __u32 bytes_of(struct ibv_send_wr_head *wr)
+{
+	__u64 sum = 0;
+	__u32 length;
+
+	if (wr->num_sge > SGE_MAX)
+		count(LOSS_SGE_TOO_DEEP);
+	for (__u32 i = 0; i < SGE_MAX; i++) {
+		if (i >= wr->num_sge)
+			break;
+		if (bpf_probe_read_user(&length, sizeof(length),
+					(void *)(wr->sg_list + i * sizeof(struct ibv_sge) + 8))) {
+			count(LOSS_READ_SGE);
+			break;
+		}
+		sum += length;
+	}
+	return sum > 0xffffffff ? 0xffffffff : sum;
+}
+
+static __always_inline bool receives(__u8 operation)
+{
+	return operation == OP_RDMA_READ || operation == OP_ATOMIC_CMP_AND_SWP ||
+	       operation == OP_ATOMIC_FETCH_AND_ADD || operation == OP_RECV;
+}
+
+struct filling {
+	struct queue *queue;
+	__u64 wr;
+	__u64 sequence;
+	__u64 now;
+	__u64 port_bytes[2];
+	__u32 left;
+	__u32 outstanding;
+	__u32 tid;
+	__u32 overlapped;
+	__u32 lost;
+	bool traced;
+};
+
+static __always_inline void remember_span(struct queue *queue, __u64 sequence)
+{
+	__u64 thread = bpf_get_current_pid_tgid();
+	struct trace_context *span = bpf_map_lookup_elem(&traces_ctx_v1, &thread);
+
+	if (!span)
+		return;
+	struct entry_ref ref = {.generation = queue->generation, .sequence = sequence};
+	bpf_map_update_elem(&entry_spans, &ref, span, BPF_ANY);
+}
+
+LOOP_BODY(fill_request, struct filling)
+{
+	struct ibv_send_wr_head wr = {};
+	struct queue *queue = state->queue;
+	__u64 sequence = state->sequence;
+
+	if (state->left == 0)
+		return STOP;
+	state->left--;
+	state->sequence++;
+	state->outstanding++;
+
+	bool readable = state->wr && bpf_probe_read_user(&wr, sizeof(wr), (void *)state->wr) == 0;
+	state->wr = readable ? wr.next : 0;
+
+	struct place place = claim_place(queue, sequence);
+	if (place.kind != PLACE_ENTRY) {
+		count(place.kind == PLACE_HOLE ? LOST_NO_SEGMENT : LOST_QUEUE_TOO_DEEP);
+		state->lost++;
+		return NEXT;
+	}
+	struct entry *entry = place.entry;
+	if (!readable) {
+		count(LOST_READ_WR);
+		state->lost++;
+		__sync_lock_test_and_set(&entry->word, entry_word(queue, sequence, ENTRY_LOST));
+		return NEXT;
+	}
+
+	bool signaled = wr.send_flags & IBV_SEND_SIGNALED;
+	__sync_lock_test_and_set(&entry->word, entry_word(queue, sequence, ENTRY_WRITING));
+	entry->wr_id = wr.wr_id;
+	entry->posted_ns = state->now;
+	entry->operation = wr.opcode <= OP_ATOMIC_WRITE ? wr.opcode : OP_UNKNOWN;
+	entry->port_bytes = state->port_bytes[receives(entry->operation)];
+	entry->returned = returned_tag(queue, sequence) | state->overlapped;
+	entry->bytes = bytes_of(&wr);
+	entry->tid = state->tid;
+	entry->cpu = bpf_get_smp_processor_id();
+	entry->outstanding = state->outstanding;
+	entry->flags = signaled ? ENTRY_SIGNALED : 0;
+	__sync_lock_test_and_set(&entry->word, entry_word(queue, sequence, ENTRY_LIVE));
+
+	if (signaled) {
+		queue->signaled_seen = 1;
+		if (queue->sync != QUEUE_SYNCED)
+			note_posted_id(queue, wr.wr_id);
+		if (have_trace_contexts)
+			remember_span(queue, sequence);
+	}
+	return NEXT;
+}
+
+static __always_inline void note_peak(struct queue *queue, __u32 outstanding)
+{
+	if (queue->peak_interval != collection) {
+		queue->peak_interval = collection;
+		queue->peak = outstanding;
+	} else if (outstanding > queue->peak) {
+		queue->peak = outstanding;
+	}
+}
+
+static __always_inline void count_lost(struct queue *queue, __u64 n)
+{
+	__sync_fetch_and_add(&queue->lost, n);
+	lose_sync(queue);
+}
+
+/* Reserves sequence numbers for the chain and writes its entries. */
+static __noinline void record_chain(struct queue *queue, struct call *call, struct chain *chain, __u32 tid,
+				    bool overlapped)
+{
+	__u32 n = chain->count;
+	__u64 used = *(volatile __u64 *)&queue->tail - *(volatile __u64 *)&queue->head;
+
+	__sync_fetch_and_add(&queue->posted, n);
+	if (chain->deeper || used + n > DEPTH_LIMIT) {
+		count_n(chain->deeper ? LOST_CHAIN_TOO_DEEP : LOST_QUEUE_TOO_DEEP, n);
+		count_lost(queue, n);
+		return;
+	}
+
+	__u32 before = __sync_fetch_and_add(&queue->outstanding, n);
+	struct filling filling = {
+		.queue = queue,
+		.wr = call->list,
+		.sequence = __sync_fetch_and_add(&queue->tail, n),
+		.now = call->entry_ns,
+		.left = n,
+		.outstanding = before,
+		.tid = tid,
+		.overlapped = overlapped ? RETURNED_OVERLAPPED : 0,
+		.lost = some_zero,
+	};
+	call->first = filling.sequence;
+	call->count = n;
+	call->overlapped = filling.overlapped;
+	if (overlapped)
+		queue->overlap_mark = filling.sequence + n;
+
+	struct device *device = device_at(queue->device);
+	if (device) {
+		filling.port_bytes[0] = *(volatile __u64 *)&device->bytes[0];
+		filling.port_bytes[1] = *(volatile __u64 *)&device->bytes[1];
+	}
+	LOOP(fill_request, &filling);
+	if (filling.lost) {
+		__sync_fetch_and_sub(&queue->outstanding, filling.lost);
+		count_lost(queue, filling.lost);
+	}
+	note_peak(queue, before + n);
+}
+
+static __always_inline void learn_qp(struct queue *queue, struct ibv_qp_head *qp)
+{
+	queue->send_cq = qp->send_cq;
+	queue->recv_cq = qp->recv_cq;
+	queue->srq = qp->srq;
+	queue->qp_type = qp->qp_type;
+}
+
+/* Aligns a queue on which everything has visibly come to rest. */
+static __always_inline void align_after_drain(struct queue *queue, struct caller *caller, __u64 now)
+{
+	struct cq_key key = {.incarnation = caller->incarnation, .cq = queue->send_cq, .tgid = caller->tgid};
+
+	if (queue->sync != QUEUE_UNSYNCED || now - queue->activity_ns < DRAIN_NS)
+		return;
+	if (has_signaled(queue))
+		return;
+	struct cq *cq = bpf_map_lookup_elem(&cqs, &key);
+	if (cq && cq->short_poll_ns > queue->activity_ns + DRAIN_NS)
+		queue->sync = QUEUE_SYNCED;
+}
+
+static __always_inline void count_untracked(__u32 n)
+{
+	count_n(WQES_POSTED_UNTRACKED, n);
+	count_n(LOST_UNTRACKED, n);
+}
+
+static __always_inline struct queue *queue_of_qp(struct caller *caller, struct ibv_qp_head *qp, __u32 *slot)
+{
+	struct queue_key key = queue_key_of(caller, qp->context, qp->qp_num);
+	struct queue *queue = find_queue(&key, slot);
+
+	if (!queue)
+		queue = create_queue(&key, caller, qp->context, slot);
+	if (queue && !queue->send_cq)
+		learn_qp(queue, qp);
+	return queue;
+}
+
+static __always_inline bool is_ignored(struct queue *queue)
+{
+	struct device *device = device_at(queue->device);
+
+	return device && device->ignored;
+}
+
+/* A post that is entered while another one of the same queue has not returned
+ * may reach the hardware before it. A thread that died inside a post must not
+ * leave this on for ever. */
+static __always_inline bool enter_post(struct queue *queue, struct call *call, __u64 now)
+{
+	bool stale = now - queue->activity_ns > DRAIN_NS;
+	__u32 others = __sync_fetch_and_add(&queue->posting, 1);
+
+	if (others && stale) {
+		queue->posting = 1;
+		others = 0;
+	}
+	call->serial = __sync_fetch_and_add(&queue->calls, 1) + 1;
+	return others != 0;
+}
+
+static __always_inline void post_entered(__u64 qp_address, __u64 wr, __u64 bad, __u32 cookie, __u64 stack)
+{
+	struct ibv_qp_head qp;
+	struct thread *thread = this_thread();
+	__u64 now = bpf_ktime_get_ns();
+
+	if (!thread || !enter_call(&thread->post, cookie, stack, now))
+		return;
+	struct call *call = &thread->post;
+	call->count = 0;
+	call->slot = HOLE;
+	if (bpf_probe_read_user(&qp, sizeof(qp), (void *)qp_address)) {
+		count(LOSS_READ_QP);
+		return;
+	}
+
+	struct caller caller = current_caller();
+	__u32 slot = 0;
+	struct queue *queue = queue_of_qp(&caller, &qp, &slot);
+	struct chain chain = measure_chain(wr);
+	if (!queue) {
+		struct process *process = bpf_map_lookup_elem(&processes, &caller.tgid);
+		if (!process || !process->ignored)
+			count_untracked(chain.count);
+		return;
+	}
+	if (is_ignored(queue))
+		return;
+	if (queue->sync == QUEUE_NEW)
+		decide_first_sync(queue, cookie);
+	align_after_drain(queue, &caller, now);
+
+	call->slot = slot;
+	call->generation = queue->generation;
+	call->list = wr;
+	call->bad = bad;
+	bool overlapped = enter_post(queue, call, now);
+	record_chain(queue, call, &chain, caller.tid, overlapped);
+	queue->activity_ns = now;
+}
+
+struct returning {
+	struct queue *queue;
+	__u64 sequence;
+	__u32 left;
+	__u32 was, now;
+};
+
+LOOP_BODY(stamp_return, struct returning)
+{
+	if (state->left == 0)
+		return STOP;
+	__u64 sequence = state->sequence;
+	state->left--;
+	state->sequence++;
+
+	struct place place = place_of(state->queue, sequence);
+	if (place.kind == PLACE_ENTRY) {
+		__u64 tag = returned_tag(state->queue, sequence);
+		__sync_val_compare_and_swap(&place.entry->returned, tag | state->was, tag | state->now);
+	}
+	return NEXT;
+}
+
+struct bad_search {
+	__u64 wr, bad;
+	__u32 index, left;
+	bool found;
+};
+
+LOOP_BODY(find_bad, struct bad_search)
+{
+	__u64 next;
+
+	if (state->wr == state->bad) {
+		state->found = true;
+		return STOP;
+	}
+	if (state->left == 0 || !state->wr ||
+	    bpf_probe_read_user(&next, sizeof(next), (void *)(state->wr + IBV_WR_NEXT)))
+		return STOP;
+	state->left--;
+	state->index++;
+	state->wr = next;
+	return NEXT;
+}
+
+LOOP_BODY(undo_request, struct returning)
+{
+	if (state->left == 0)
+		return STOP;
+	__u64 sequence = state->sequence;
+	state->left--;
+	state->sequence++;
+
+	struct place place = place_of(state->queue, sequence);
+	if (place.kind == PLACE_ENTRY &&
+	    entry_moves(place.entry, entry_word(state->queue, sequence, ENTRY_LIVE), ENTRY_UNDONE)) {
+		__sync_fetch_and_add(&state->queue->undone, 1);
+		__sync_fetch_and_sub(&state->queue->outstanding, 1);
+	}
+	return NEXT;
+}
+
+/* A refused post took effect up to *bad_wr. */
+static __noinline void undo_from_bad(struct queue *queue, struct call *call)
+{
+	struct bad_search search = {.wr = call->list, .left = call->count, .index = some_zero};
+
+	if (bpf_probe_read_user(&search.bad, sizeof(search.bad), (void *)call->bad) == 0)
+		LOOP(find_bad, &search);
+	if (!search.found || search.index >= call->count) {
+		count(LOSS_BAD_WR);
+		lose_sync(queue);
+		return;
+	}
+	struct returning undo = {
+		.queue = queue,
+		.sequence = call->first + search.index,
+		.left = call->count - search.index,
+	};
+	LOOP(undo_request, &undo);
+	advance_head(queue);
+}
+
+static __always_inline void count_rejected(struct queue *queue, int result)
+{
+	struct rejected_key key = {
+		.incarnation = queue->key.incarnation,
+		.tgid = queue->key.tgid,
+		.error = result < 0 ? -result : result,
+		.device = queue->device,
+	};
+	__u64 *value = bpf_map_lookup_elem(&rejected, &key);
+
+	__sync_fetch_and_add(&queue->rejected, 1);
+	if (!value) {
+		__u64 zero = 0;
+		bpf_map_update_elem(&rejected, &key, &zero, BPF_NOEXIST);
+		value = bpf_map_lookup_elem(&rejected, &key);
+	}
+	if (value)
+		__sync_fetch_and_add(value, 1);
+	else
+		count(LOSS_REJECTED_FULL);
+}
+
+static __always_inline void post_returned(int result, __u32 cookie)
+{
+	struct thread *thread = this_thread();
+
+	if (!thread)
+		return;
+	struct call *call = &thread->post;
+	enum left left = leave_call(call, cookie);
+	if (left == LEFT_UNKNOWN)
+		count(LOSS_RETURN_WITHOUT_ENTRY);
+	if (left != LEFT)
+		return;
+	struct queue *queue = queue_at(call->slot);
+	if (!queue || queue->generation != call->generation)
+		return;
+
+	__u64 now = bpf_ktime_get_ns();
+	__u64 duration = now - call->entry_ns;
+	bool overlapped = *(volatile __u64 *)&queue->calls != call->serial;
+	struct returning stamp = {
+		.queue = queue,
+		.sequence = call->first,
+		.left = call->count,
+		.was = call->overlapped,
+	};
+	stamp.now = (duration > RETURNED_NS ? RETURNED_NS : duration ? duration : 1) |
+		    (overlapped ? RETURNED_OVERLAPPED : call->overlapped);
+	LOOP(stamp_return, &stamp);
+	if (result != 0) {
+		count_rejected(queue, result);
+		if (call->count)
+			undo_from_bad(queue, call);
+	}
+	__sync_fetch_and_sub(&queue->posting, 1);
+}

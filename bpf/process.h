@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "libbpf/bpf_core_read.h"
+#include "maps/processes.h"
+
+/* An incarnation tells apart processes that had one PID, and the programs
+ * before and after an exec. Two starts under one PID lie further apart than a
+ * process can exec. */
+static __always_inline struct caller current_caller(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u64 ids = bpf_get_current_pid_tgid();
+	struct caller caller = {.tgid = ids >> 32, .tid = (__u32)ids};
+
+	caller.start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	caller.incarnation = caller.start_ns + BPF_CORE_READ(task, self_exec_id);
+	return caller;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "abi.h"
+#include "control.h"
+#include "device.h"
+#include "knobs.h"
+#include "maps/free_queues.h"
+#include "maps/queue_index.h"
+#include "maps/queues.h"
+#include "maps/untracked_queues.h"
+#include "process.h"
+
+static __always_inline struct queue_key queue_key_of(struct caller *caller, __u64 object, __u32 qp_num)
+{
+	struct queue_key key = {
+		.incarnation = caller->incarnation,
+		.object = object,
+		.tgid = caller->tgid,
+		.qp_num = qp_num,
+	};
+	return key;
+}
+
+static __always_inline struct queue *queue_at(__u32 slot)
+{
+	return bpf_map_lookup_elem(&queues, &slot);
+}
+
+static __always_inline struct queue *find_queue(struct queue_key *key, __u32 *slot)
+{
+	__u32 *known = bpf_map_lookup_elem(&queue_index, key);
+
+	if (!known)
+		return NULL;
+	*slot = *known;
+	return queue_at(*slot);
+}
+
+/* Says whether the process may own queues; the first one makes it known to
+ * user space, which may want it ignored. */
+static __always_inline bool admit_process(struct caller *caller)
+{
+	struct process *known = bpf_map_lookup_elem(&processes, &caller->tgid);
+
+	if (known && known->incarnation == caller->incarnation)
+		return !known->ignored;
+
+	struct process process = {
+		.incarnation = caller->incarnation,
+		.start_ns = caller->start_ns,
+	};
+	bpf_map_update_elem(&processes, &caller->tgid, &process, BPF_ANY);
+	tell(CONTROL_NEW_PROCESS, caller->tgid, caller->incarnation);
+	return true;
+}
+
+/* A new queue, NULL when it is not to be tracked or there is no room. The
+ * caller fills in what it knows of the QP. */
+static __noinline struct queue *create_queue(struct queue_key *key, struct caller *caller, __u64 context,
+					     __u32 *slot)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (!admit_process(caller))
+		return NULL;
+
+	__u32 index = 0;
+	if (bpf_map_pop_elem(&free_queues, &index)) {
+		bpf_map_update_elem(&untracked_queues, key, &now, BPF_ANY);
+		return NULL;
+	}
+	struct queue *queue = queue_at(index);
+	if (!queue)
+		return NULL;
+
+	queue->key = *key;
+	queue->start_ns = caller->start_ns;
+	queue->sync = QUEUE_NEW;
+	queue->device = device_of_context(context);
+	queue->end = END_NONE;
+	queue->ended_ns = 0;
+	queue->activity_ns = now;
+	if (bpf_map_update_elem(&queue_index, key, &index, BPF_NOEXIST) == 0) {
+		bpf_map_delete_elem(&untracked_queues, key);
+		*slot = index;
+		return queue;
+	}
+
+	/* Another thread of the process made it first. */
+	bpf_map_push_elem(&free_queues, &index, BPF_ANY);
+	return find_queue(key, slot);
+}
+
+/* Takes the queue out of use; its slot and what is outstanding on it are user
+ * space's to account for, see maps/queues.h. */
+static __always_inline void end_queue(struct queue_key *key, struct queue *queue, __u32 reason)
+{
+	if (bpf_map_delete_elem(&queue_index, key))
+		return;
+	queue->end = reason;
+	queue->ended_ns = bpf_ktime_get_ns();
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "counters.h"
+#include "device.h"
+#include "knobs.h"
+#include "maps/entry_spans.h"
+#include "maps/slow_events.h"
+#include "measure.h"
+#include "process.h"
+#include "series.h"
+
+static __always_inline __u64 wakeup_flag(void)
+{
+	if (bpf_ringbuf_query(&slow_events, BPF_RB_AVAIL_DATA) >= wakeup_bytes)
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void copy_span(struct slow_event *event, struct queue *queue, struct unit *unit)
+{
+	struct entry_ref ref = {.generation = queue->generation, .sequence = unit->sequence};
+	struct trace_context *span = have_trace_contexts ? bpf_map_lookup_elem(&entry_spans, &ref) : NULL;
+
+	if (span) {
+		__builtin_memcpy(event->trace_id, span->trace_id, sizeof(span->trace_id));
+		__builtin_memcpy(event->span_id, span->span_id, sizeof(span->span_id));
+	} else {
+		__builtin_memset(event->trace_id, 0, sizeof(event->trace_id));
+		__builtin_memset(event->span_id, 0, sizeof(event->span_id));
+	}
+}
+
+static __noinline void report_slow(struct queue *queue, struct unit *unit, const struct delivery *delivery)
+{
+	struct slow_event *event = bpf_ringbuf_reserve(&slow_events, sizeof(*event), 0);
+
+	if (!event) {
+		count(LOSS_EVENT_DROPPED);
+		return;
+	}
+	event->incarnation = queue->key.incarnation;
+	event->start_ns = queue->start_ns;
+	event->context = queue->key.object;
+	event->cq = delivery->cq_address;
+	event->wr_id = unit->wr_id;
+	event->posted_ns = unit->posted_ns;
+	event->delivered_ns = unit->delivered_ns;
+	for (int i = 0; i < STAGES; i++)
+		event->stage_ns[i] = unit->stage_ns[i];
+	event->bytes = unit->bytes;
+	event->busy_ns = unit->busy_ns;
+	event->threshold_ns = threshold_ns;
+	copy_span(event, queue, unit);
+	event->tgid = queue->key.tgid;
+	event->qp_num = queue->key.qp_num;
+	event->remote_qp = queue->remote_qp;
+	event->requests = unit->requests;
+	event->outstanding = unit->outstanding;
+	event->vendor_error = unit->vendor_error;
+	event->post_tid = unit->tid;
+	event->post_cpu = unit->cpu;
+	event->poll_tid = delivery->caller.tid;
+	event->poll_cpu = bpf_get_smp_processor_id();
+	bpf_get_current_comm(event->poll_comm, sizeof(event->poll_comm));
+	event->device = queue->device;
+	event->port = queue->port;
+	event->qp_type = queue->qp_type;
+	event->operation = unit->operation;
+	event->status = unit->status;
+	event->known_stages = unit->known_stages;
+	event->has_busy = unit->has_busy;
+	bpf_ringbuf_submit(event, wakeup_flag());
+}
+
+/* Adds a measured unit to its series, and reports it when it was slow. */
+static __always_inline void account_unit(struct queue *queue, struct unit *unit, struct series *series,
+					 struct delivery *delivery)
+{
+	struct device *device = device_at(queue->device);
+	__u64 rate = device ? device->ns_per_gib : 0;
+	__u64 duration = unit->delivered_ns - unit->posted_ns;
+
+	unit->has_busy = rate != 0;
+	unit->busy_ns = rate ? busy_ns(unit->port_bytes, rate) : 0;
+	split_stages(unit);
+	if (series) {
+		add_duration(series, duration);
+		for (int i = 0; i < STAGES; i++)
+			if (unit->stage_ns[i])
+				__sync_fetch_and_add(&series->stage_ns[i], unit->stage_ns[i]);
+	}
+	if (duration <= threshold_ns || duration - threshold_ns <= unit->busy_ns)
+		return;
+
+	__u64 excess = duration - unit->busy_ns;
+	count(SLOW_SEEN);
+	if (series) {
+		__sync_fetch_and_add(&series->slow, 1);
+		__sync_fetch_and_add(&series->excess_ns, excess);
+	}
+	if (device && excess <= device->floor_ns) {
+		count(SLOW_BELOW_FLOOR);
+		return;
+	}
+	report_slow(queue, unit, delivery);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "counters.h"
+#include "maps/free_segments.h"
+#include "maps/segments.h"
+
+/* A directory slot holds the lap of the ring in its upper half and the
+ * segment's index + 1 in its lower one; HOLE stands for a segment that could
+ * not be had. Zero: nothing yet. A segment leaves its slot only after the head
+ * has passed every one of its entries, and the head passes no entry that was
+ * reserved but not yet written: no writer is ever inside a freed segment. */
+#define HOLE 0xffff
+
+static __always_inline __u32 directory_index(__u64 sequence)
+{
+	return (sequence >> SEGMENT_SHIFT) % DIRECTORY_SLOTS;
+}
+
+static __always_inline __u32 directory_lap(__u64 sequence)
+{
+	return ((sequence / QUEUE_DEPTH) & 0xffff) << 16;
+}
+
+enum place_kind {
+	PLACE_NONE,
+	PLACE_HOLE,
+	PLACE_ENTRY,
+};
+
+struct place {
+	struct entry *entry;
+	enum place_kind kind;
+};
+
+static __always_inline struct place place_in(__u32 slot_value, __u64 sequence)
+{
+	struct place place = {.kind = PLACE_NONE};
+
+	if ((slot_value & 0xffff0000) != directory_lap(sequence) || (slot_value & 0xffff) == 0)
+		return place;
+	if ((slot_value & 0xffff) == HOLE) {
+		place.kind = PLACE_HOLE;
+		return place;
+	}
+	__u32 index = (slot_value & 0xffff) - 1;
+	struct segment *segment = bpf_map_lookup_elem(&segments, &index);
+	if (!segment)
+		return place;
+	place.entry = &segment->entries[sequence % SEGMENT_ENTRIES];
+	place.kind = PLACE_ENTRY;
+	return place;
+}
+
+static __always_inline struct place place_of(struct queue *queue, __u64 sequence)
+{
+	return place_in(*(volatile __u32 *)&queue->directory[directory_index(sequence)], sequence);
+}
+
+/* The place of a sequence number that the caller has reserved, with memory if
+ * there is any. PLACE_NONE: the ring was overrun. */
+static __always_inline struct place claim_place(struct queue *queue, __u64 sequence)
+{
+	__u32 *slot = &queue->directory[directory_index(sequence)];
+	__u32 value = *(volatile __u32 *)slot;
+
+	if (value == 0) {
+		__u32 index = HOLE - 1;
+		bool popped = bpf_map_pop_elem(&free_segments, &index) == 0;
+		__u32 mine = directory_lap(sequence) | (popped ? index + 1 : HOLE);
+
+		value = __sync_val_compare_and_swap(slot, 0, mine);
+		if (value == 0)
+			value = mine;
+		else if (popped)
+			bpf_map_push_elem(&free_segments, &index, BPF_ANY);
+	}
+	return place_in(value, sequence);
+}
+
+/* Gives back the segment that ends before the sequence number, once. */
+static __always_inline void release_segment_before(struct queue *queue, __u64 sequence)
+{
+	__u64 last = sequence - 1;
+	__u32 *slot = &queue->directory[directory_index(last)];
+	__u32 value = *(volatile __u32 *)slot;
+
+	if ((value & 0xffff) == 0 || (value & 0xffff0000) != directory_lap(last))
+		return;
+	if (__sync_val_compare_and_swap(slot, value, 0) != value)
+		return;
+	if ((value & 0xffff) == HOLE)
+		return;
+	__u32 index = (value & 0xffff) - 1;
+	bpf_map_push_elem(&free_segments, &index, BPF_ANY);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "counters.h"
+#include "maps/libraries.h"
+#include "maps/threads.h"
+
+static __always_inline struct thread *this_thread(void)
+{
+	struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL,
+						     BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!thread)
+		count(LOSS_NO_THREAD_STATE);
+	return thread;
+}
+
+static __always_inline bool is_attached(__u32 cookie)
+{
+	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
+
+	return library && library->attached_ns != 0;
+}
+
+static __always_inline void count_duplicate(__u32 cookie)
+{
+	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
+
+	if (library)
+		__sync_fetch_and_add(&library->duplicates, 1);
+	count(DUPLICATE_HITS);
+}
+
+/* Notes that the thread entered a call, and says whether it is the probe to
+ * follow it. A file that was reached through two mounts has two probes at one
+ * instruction: both fire for one call, in a constant order, with one stack
+ * pointer, and the first keeps it. */
+static __always_inline bool enter_call(struct call *call, __u32 cookie, __u64 stack, __u64 now)
+{
+	if (call->active && call->cookie != cookie && call->stack == stack && is_attached(call->cookie)) {
+		count_duplicate(cookie);
+		return false;
+	}
+	call->entry_ns = now;
+	call->stack = stack;
+	call->cookie = cookie;
+	call->active = 1;
+	return true;
+}
+
+enum left {
+	LEFT,		/* the call is over and was followed from its entry */
+	LEFT_DUPLICATE, /* another probe follows it */
+	LEFT_UNKNOWN,	/* its entry was not seen */
+};
+
+static __always_inline enum left leave_call(struct call *call, __u32 cookie)
+{
+	if (call->cookie != cookie)
+		return call->cookie && is_attached(call->cookie) ? LEFT_DUPLICATE : LEFT_UNKNOWN;
+	if (!call->active)
+		return LEFT_UNKNOWN;
+	call->active = 0;
+	return LEFT;
+}

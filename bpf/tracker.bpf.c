@@ -1,0 +1,205 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+#include "kernel.h"
+
+#include "lifecycle.h"
+#include "maps/seen_files.h"
+#include "poll.h"
+
+char __license[] SEC("license") = "Dual BSD/GPL";
+
+/* Types that no map names reach the type information, and so Go, this way. */
+const struct slow_event *type_slow_event __attribute__((unused));
+const struct control_event *type_control_event __attribute__((unused));
+const enum counter *type_counter __attribute__((unused));
+const enum control_kind *type_control_kind __attribute__((unused));
+const enum queue_end *type_queue_end __attribute__((unused));
+const enum queue_sync *type_queue_sync __attribute__((unused));
+const enum entry_state *type_entry_state __attribute__((unused));
+const enum stage *type_stage __attribute__((unused));
+
+/* The data path, on the functions of a provider. The cookie of each probe is
+ * the index of its library. */
+
+SEC("uprobe/post_send")
+int enter_post_send(struct pt_regs *ctx)
+{
+	post_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx), bpf_get_attach_cookie(ctx), STACK(ctx));
+	return 0;
+}
+
+SEC("uretprobe/post_send")
+int leave_post_send(struct pt_regs *ctx)
+{
+	post_returned(RET(ctx), bpf_get_attach_cookie(ctx));
+	return 0;
+}
+
+SEC("uprobe/post_recv")
+int enter_post_recv(struct pt_regs *ctx)
+{
+	receive_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx), false, bpf_get_attach_cookie(ctx), STACK(ctx));
+	return 0;
+}
+
+SEC("uprobe/post_srq_recv")
+int enter_post_srq_recv(struct pt_regs *ctx)
+{
+	receive_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx), true, bpf_get_attach_cookie(ctx), STACK(ctx));
+	return 0;
+}
+
+SEC("uretprobe/post_recv")
+int leave_post_recv(struct pt_regs *ctx)
+{
+	receive_returned(RET(ctx), bpf_get_attach_cookie(ctx));
+	return 0;
+}
+
+SEC("uprobe/poll_cq")
+int enter_poll_cq(struct pt_regs *ctx)
+{
+	poll_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx), bpf_get_attach_cookie(ctx), STACK(ctx));
+	return 0;
+}
+
+SEC("uretprobe/poll_cq")
+int leave_poll_cq(struct pt_regs *ctx)
+{
+	poll_returned(RET(ctx), bpf_get_attach_cookie(ctx));
+	return 0;
+}
+
+/* The control path, on the functions of libibverbs. */
+
+SEC("uprobe/verbs_set_ops")
+int enter_set_ops(struct pt_regs *ctx)
+{
+	struct caller caller = current_caller();
+
+	tell(CONTROL_NEW_CONTEXT, caller.tgid, caller.incarnation);
+	return 0;
+}
+
+SEC("uprobe/ibv_modify_qp")
+int enter_modify_qp(struct pt_regs *ctx)
+{
+	modify_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx));
+	return 0;
+}
+
+SEC("uprobe/ibv_destroy_qp")
+int enter_destroy_qp(struct pt_regs *ctx)
+{
+	destroy_entered(ARG1(ctx));
+	return 0;
+}
+
+/* struct ibv_qp *ibv_create_qp(struct ibv_pd *, struct ibv_qp_init_attr *) */
+SEC("uprobe/ibv_create_qp")
+int enter_create_qp(struct pt_regs *ctx)
+{
+	struct thread *thread = this_thread();
+
+	if (thread)
+		thread->create_attr = ARG2(ctx);
+	return 0;
+}
+
+SEC("uretprobe/ibv_create_qp")
+int leave_create_qp(struct pt_regs *ctx)
+{
+	struct thread *thread = this_thread();
+
+	if (!thread || !thread->create_attr)
+		return 0;
+	__u64 attr = thread->create_attr;
+	thread->create_attr = 0;
+	if (RET(ctx))
+		created(RET(ctx), attr);
+	return 0;
+}
+
+/* int ibv_cmd_create_qp*(pd or context, struct ibv_qp *, attributes, …): what
+ * every provider calls, also for QPs that do not come from ibv_create_qp. */
+SEC("uprobe/ibv_cmd_create_qp")
+int enter_cmd_create_qp(struct pt_regs *ctx)
+{
+	struct thread *thread = this_thread();
+
+	if (!thread)
+		return 0;
+	thread->command_qp = ARG2(ctx);
+	thread->command_attr = ARG3(ctx);
+	return 0;
+}
+
+SEC("uretprobe/ibv_cmd_create_qp")
+int leave_cmd_create_qp(struct pt_regs *ctx)
+{
+	struct thread *thread = this_thread();
+
+	if (!thread || !thread->command_qp)
+		return 0;
+	__u64 qp = thread->command_qp;
+	thread->command_qp = 0;
+	if ((int)RET(ctx) == 0)
+		created(qp, thread->command_attr);
+	return 0;
+}
+
+/* Processes and files. */
+
+SEC("raw_tp/sched_process_exec")
+int process_exec(void *ctx)
+{
+	struct caller caller = current_caller();
+
+	if (bpf_map_lookup_elem(&processes, &caller.tgid))
+		tell(CONTROL_EXEC, caller.tgid, caller.incarnation);
+	return 0;
+}
+
+SEC("raw_tp/sched_process_exit")
+int process_exit(void *ctx)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct caller caller = current_caller();
+
+	if (!bpf_map_lookup_elem(&processes, &caller.tgid))
+		return 0;
+	if (BPF_CORE_READ(task, signal, live.counter) == 0)
+		tell(CONTROL_EXIT, caller.tgid, caller.incarnation);
+	return 0;
+}
+
+#define VM_EXEC 4
+
+/* Every mapping of a file comes by here (kernel/events/uprobes.c); a file is
+ * told once. Without this probe user space finds new files by looking. */
+SEC("fentry/uprobe_mmap")
+int map_file(__u64 *ctx)
+{
+	struct vm_area_struct *vma = (void *)ctx[0];
+	struct file *file;
+	struct file_key key = {};
+	__u8 seen = 1;
+
+	if (!(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
+		return 0;
+	file = BPF_CORE_READ(vma, vm_file);
+	if (!file)
+		return 0;
+	key.inode = BPF_CORE_READ(file, f_inode, i_ino);
+	key.size = BPF_CORE_READ(file, f_inode, i_size);
+	key.device = BPF_CORE_READ(file, f_inode, i_sb, s_dev);
+	key.generation = BPF_CORE_READ(file, f_inode, i_generation);
+	if (bpf_map_lookup_elem(&seen_files, &key))
+		return 0;
+	bpf_map_update_elem(&seen_files, &key, &seen, BPF_ANY);
+	struct caller caller = current_caller();
+	tell(CONTROL_NEW_FILE, caller.tgid, caller.incarnation);
+	return 0;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "kernel.h"
+
+/* Everything that user space reads or writes. No packing: padding is spelled
+ * out, so that Go reads the same bytes in place. */
+
+/* A queue's in-flight work requests live in segments, allocated from one pool
+ * as the queue fills and given back as it drains. A queue of depth d holds
+ * d/32+1 segments at most, an idle one no more than one. */
+#define SEGMENT_ENTRIES 32
+#define SEGMENT_SHIFT 5
+#define DIRECTORY_SLOTS 256
+#define QUEUE_DEPTH (SEGMENT_ENTRIES * DIRECTORY_SLOTS)
+/* The longest chain of one post, and the room kept for posts of other threads
+ * that reserve at the same time. */
+#define CHAIN_MAX 1024
+#define DEPTH_LIMIT (QUEUE_DEPTH - 3 * CHAIN_MAX)
+#define BATCH_MAX 256
+#define SGE_MAX 32
+
+#define NO_DEVICE 0xffff
+
+/* The thread that a program runs on behalf of. */
+struct caller {
+	__u64 incarnation;
+	__u64 start_ns; /* of the process, CLOCK_BOOTTIME */
+	__u32 tgid;
+	__u32 tid;
+};
+
+enum operation {
+	OP_ATOMIC_CMP_AND_SWP = 5,
+	OP_RDMA_READ = 4,
+	OP_ATOMIC_FETCH_AND_ADD = 6,
+	OP_ATOMIC_WRITE = 15,
+	OP_RECV = 30,
+	OP_UNKNOWN = 31,
+};
+
+enum stage {
+	STAGE_POST,
+	STAGE_QUEUE,
+	STAGE_DEVICE,
+	STAGE_POLL,
+	STAGE_COMPLETION,
+	STAGES,
+};
+
+/* What happened to a work request; the low byte of entry.word. Every entry
+ * leaves ENTRY_LIVE once, by compare-and-swap, and whoever succeeds counts it. */
+enum entry_state {
+	ENTRY_FREE,
+	ENTRY_WRITING,
+	ENTRY_LIVE,
+	ENTRY_DELIVERED,
+	ENTRY_RETIRED,
+	ENTRY_UNDONE,
+	ENTRY_LOST,
+};
+
+#define ENTRY_SIGNALED (1 << 0)
+#define ENTRY_OVERLAPPED (1 << 1)
+#define ENTRY_TRACED (1 << 2)
+
+struct entry {
+	__u64 word; /* owner tag << 8 | state */
+	__u64 wr_id;
+	__u64 posted_ns;
+	__u64 port_bytes; /* what the port had retired at the post */
+	__u64 returned;	  /* tag << 32 | duration of the post call in ns, 0 until it returned */
+	__u32 bytes;
+	__u32 tid;
+	__u32 cpu;
+	__u32 outstanding;
+	__u8 operation;
+	__u8 flags;
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct entry) == 64, "one cache line");
+
+struct segment {
+	struct entry entries[SEGMENT_ENTRIES];
+};
+
+struct queue_key {
+	__u64 incarnation;
+	__u64 object; /* ibv_context of a QP, ibv_srq of an SRQ */
+	__u32 tgid;
+	__u32 qp_num; /* SRQ_NUMBER for an SRQ */
+};
+_Static_assert(sizeof(struct queue_key) == 24, "hashed as bytes");
+#define SRQ_NUMBER 0xffffffff
+
+enum queue_sync {
+	QUEUE_UNSYNCED,
+	QUEUE_SYNCED,
+	QUEUE_NEW, /* no post seen yet */
+};
+
+enum queue_end {
+	END_NONE,
+	END_DESTROY,
+	END_RESET,
+	END_EXEC,
+	END_EXIT,
+	END_BROKEN,
+	ENDS,
+};
+
+#define RECENT_IDS 32
+
+struct queue {
+	struct queue_key key;
+	__u64 generation; /* changes whenever the slot is used anew; 24 bits matter */
+	__u64 head, tail;
+
+	/* Conservation of work requests. */
+	__u64 posted, delivered, retired, undone, lost;
+	/* Completions of sends, those since the head last moved, and rejected posts. */
+	__u64 completions, head_completions, rejected;
+	__u64 recv_posted, recv_completed, recv_empty;
+
+	__u64 start_ns;	   /* the process's start, CLOCK_BOOTTIME */
+	__u64 aligned_ns;  /* when the QP was seen to become empty by INIT or RTR */
+	__u64 activity_ns; /* the last post or send completion */
+	__u64 delivered_ns;
+	__u64 ended_ns; /* when the slot left the index, 0 while it is in use */
+	__u64 overlap_mark;
+	__u64 calls; /* posts entered */
+	__u64 send_cq, recv_cq, srq;
+	__u64 recent_ids[RECENT_IDS];
+
+	__u32 posting; /* posts entered and not yet returned */
+	__u32 outstanding, peak, peak_interval;
+	__u32 limit;
+	__u32 remote_qp;
+	__u32 sync, end;
+	__u32 recent, distinct, in_order; /* the search for alignment, see sync.h */
+	__u32 signaled_seen, sig_all;
+	__u32 loss_epoch;
+	__u32 recv_known;
+	__u16 device;
+	__u8 port, qp_type;
+	__u32 stuck_pad;
+	__u32 directory[DIRECTORY_SLOTS];
+};
+
+struct cq_key {
+	__u64 incarnation;
+	__u64 cq;
+	__u32 tgid;
+	__u32 pad;
+};
+
+struct cq {
+	__u64 context;
+	__u64 short_poll_ns; /* entry of the last poll that came back with fewer than asked */
+	__u32 loss_epoch;    /* rises when completions of this CQ were lost */
+	__u32 pad;
+};
+
+struct device {
+	char name[64];
+	/* Bytes retired so far in each direction: [0] transmitted, [1] received. */
+	__u64 bytes[2];
+	/* Set by user space. */
+	__u64 ns_per_gib; /* 0: the rate is not known */
+	__u64 floor_ns;	  /* only a larger excess is reported */
+	__u32 ignored;
+	__u32 pad;
+};
+
+#define HISTOGRAM_BUCKETS 256
+
+struct series_key {
+	__u64 incarnation;
+	__u32 tgid;
+	__u16 device;
+	__u8 operation;
+	__u8 status;
+};
+_Static_assert(sizeof(struct series_key) == 16, "hashed as bytes");
+
+struct series {
+	__u64 completions, timed, requests, bytes;
+	__u64 sum_ns, min_ns, max_ns;
+	__u64 slow, excess_ns;
+	__u64 stage_ns[STAGES];
+	__u64 buckets[HISTOGRAM_BUCKETS];
+};
+
+struct rejected_key {
+	__u64 incarnation;
+	__u32 tgid;
+	__u32 error;
+	__u32 device;
+	__u32 pad;
+};
+
+/* Global counters, one per CPU and index; exported by these names. */
+enum counter {
+	/* Conservation of completions. */
+	COMPLETIONS_SEEN,
+	COMPLETIONS_MATCHED,
+	COMPLETIONS_RECEIVED,
+	COMPLETIONS_UNSYNCED,
+	COMPLETIONS_BEFORE_ATTACH,
+	COMPLETIONS_DUPLICATE,
+	COMPLETIONS_AMBIGUOUS,
+	COMPLETIONS_UNMATCHED,
+	/* Work requests that no queue counts. */
+	WQES_POSTED_UNTRACKED,
+	/* Work requests lost, by reason; the queue's own `lost` has them too,
+	 * save for the untracked. */
+	LOST_UNTRACKED,
+	LOST_SKIPPED,
+	LOST_CHAIN_TOO_DEEP,
+	LOST_QUEUE_TOO_DEEP,
+	LOST_NO_SEGMENT,
+	LOST_READ_WR,
+	/* Other losses. */
+	LOSS_READ_QP,
+	LOSS_READ_WC,
+	LOSS_READ_CQ,
+	LOSS_BATCH_TOO_DEEP,
+	LOSS_SGE_TOO_DEEP,
+	LOSS_READ_SGE,
+	LOSS_EVENT_DROPPED,
+	LOSS_CONTROL_DROPPED,
+	LOSS_NO_THREAD_STATE,
+	LOSS_NESTED_CALL,
+	LOSS_RETURN_WITHOUT_ENTRY,
+	LOSS_CQ_MAP_FULL,
+	LOSS_SERIES_FULL,
+	LOSS_REJECTED_FULL,
+	LOSS_DEVICES_FULL,
+	LOSS_BAD_WR,
+	LOSS_RECEIVE_CHAIN_TOO_DEEP,
+	LOSS_CONTENDED,
+	DUPLICATE_HITS,
+	SLOW_SEEN,
+	SLOW_BELOW_FLOOR,
+	COUNTERS,
+};
+
+struct library {
+	__u64 attached_ns; /* when the last of its functions was attached */
+	__u64 duplicates;  /* hits through a second path to the same file */
+};
+
+struct slow_event {
+	__u64 incarnation;
+	__u64 start_ns;
+	__u64 context;
+	__u64 cq;
+	__u64 wr_id;
+	__u64 posted_ns, delivered_ns;
+	__u64 stage_ns[STAGES];
+	__u64 bytes;
+	__u64 busy_ns;
+	__u64 threshold_ns;
+	__u8 trace_id[16];
+	__u8 span_id[8];
+	__u32 tgid;
+	__u32 qp_num;
+	__u32 remote_qp;
+	__u32 requests;
+	__u32 outstanding;
+	__u32 vendor_error;
+	__u32 post_tid, post_cpu;
+	__u32 poll_tid, poll_cpu;
+	char poll_comm[16];
+	__u16 device;
+	__u8 port;
+	__u8 qp_type;
+	__u8 operation;
+	__u8 status;
+	__u8 known_stages;
+	__u8 has_busy;
+};
+_Static_assert(sizeof(struct slow_event) % 8 == 0, "no tail padding");
+
+enum control_kind {
+	CONTROL_NEW_FILE,    /* an executable mapping of a file not seen before */
+	CONTROL_NEW_CONTEXT, /* verbs_set_ops was called */
+	CONTROL_NEW_PROCESS, /* the first queue of a process */
+	CONTROL_EXEC,
+	CONTROL_EXIT,
+};
+
+struct control_event {
+	__u64 incarnation;
+	__u64 time_ns;
+	__u32 kind;
+	__u32 tgid;
+};
+
+struct process {
+	__u64 incarnation;
+	__u64 start_ns;
+	__u32 ignored; /* set by user space */
+	__u32 pad;
+};
+
+struct file_key {
+	__u64 inode;
+	__u64 size;
+	__u32 device;
+	__u32 generation;
+};
+
+/* Layout of the value of OpenTelemetry's pinned map traces_ctx_v1. */
+struct trace_context {
+	__u8 trace_id[16];
+	__u8 span_id[8];
+};
+
+struct entry_ref {
+	__u64 generation;
+	__u64 sequence;
+};
