@@ -82,6 +82,7 @@ _Static_assert(sizeof(struct ibv_wc) == 48, "struct ibv_wc");
 #define IBV_QPS_RESET 0
 #define IBV_QPS_INIT 1
 #define IBV_QPS_RTR 2
+#define IBV_QPS_RTS 3
 
 #define IBV_SEND_SIGNALED (1u << 1)
 #define IBV_WC_SUCCESS 0

@@ -36,8 +36,15 @@ static __always_inline void learn_attributes(struct queue *queue, __u64 attr, __
 		queue->remote_qp = read_u32(attr + IBV_QP_ATTR_DEST_QP) & 0xffffff;
 }
 
-/* A QP that goes through INIT or RTR has nothing outstanding: sends are refused
- * before RTS. RESET drops what there was. */
+/* The state that is asked for, or the one that libibverbs last saw reached. */
+static __always_inline bool queue_at_rest(__u32 asked, __u32 reached)
+{
+	return asked == IBV_QPS_INIT || asked == IBV_QPS_RTR ||
+	       (asked == IBV_QPS_RTS && (reached == IBV_QPS_INIT || reached == IBV_QPS_RTR));
+}
+
+/* A QP that is on its way to RTS has nothing outstanding: sends are refused
+ * before. RESET drops what there was. */
 static __always_inline void modify_entered(__u64 qp_address, __u64 attr, __u32 mask)
 {
 	struct caller caller = current_caller();
@@ -52,7 +59,7 @@ static __always_inline void modify_entered(__u64 qp_address, __u64 attr, __u32 m
 			end_queue(&key, queue, END_RESET);
 		return;
 	}
-	bool empty = state == IBV_QPS_INIT || state == IBV_QPS_RTR;
+	bool empty = queue_at_rest(state, qp.state);
 	if (empty && queue && queue->posted) {
 		end_queue(&key, queue, END_RESET);
 		queue = NULL;
@@ -63,7 +70,7 @@ static __always_inline void modify_entered(__u64 qp_address, __u64 attr, __u32 m
 		return;
 	learn_qp(queue, &qp);
 	learn_attributes(queue, attr, mask);
-	if (empty && !queue->aligned_ns)
+	if (empty)
 		queue->aligned_ns = bpf_ktime_get_ns();
 }
 

@@ -136,8 +136,12 @@ LOOP_BODY(find_rival, struct rival_search)
 		return NEXT;
 	if (!is_overlapped(queue, sequence, place.entry->returned))
 		return STOP;
-	state->found = place.entry->wr_id == state->wr_id;
-	return state->found ? STOP : NEXT;
+	if (place.entry->wr_id == state->wr_id) {
+		/* What is left over when the other one was taken is no more certain. */
+		place.entry->flags |= ENTRY_AMBIGUOUS;
+		state->found = true;
+	}
+	return NEXT;
 }
 
 /* Whether posts of several threads overlapped such that another of them could
@@ -178,7 +182,8 @@ enum claim {
 };
 
 /* Takes the entry found out of the queue and copies what it says. */
-static __always_inline bool take_entry(struct queue *queue, __u64 sequence, struct unit *unit, bool *overlapped)
+static __always_inline bool take_entry(struct queue *queue, __u64 sequence, struct unit *unit, bool *overlapped,
+				       bool *ambiguous)
 {
 	struct place place = place_of(queue, sequence);
 
@@ -197,6 +202,8 @@ static __always_inline bool take_entry(struct queue *queue, __u64 sequence, stru
 	unit->returned_ns = returned & RETURNED_NS ? unit->posted_ns + (returned & RETURNED_NS) : 0;
 	unit->port_bytes = entry->port_bytes;
 	*overlapped = is_overlapped(queue, sequence, returned);
+	if (entry->flags & ENTRY_AMBIGUOUS)
+		*ambiguous = true;
 	return entry_moves(entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_DELIVERED);
 }
 
@@ -246,7 +253,7 @@ __noinline int claim_request(__u32 slot)
 	}
 	if (!search.is_found)
 		return CLAIM_NONE;
-	if (!take_entry(queue, search.found, unit, &overlapped))
+	if (!take_entry(queue, search.found, unit, &overlapped, &ambiguous))
 		return CLAIM_RACED;
 
 	unit->status = delivery->wc.status;
@@ -258,6 +265,8 @@ __noinline int claim_request(__u32 slot)
 		ambiguous = true;
 	if (queue->sync != QUEUE_SYNCED)
 		note_in_order(queue, !search.has_skipped);
+	if (failed && ambiguous)
+		lose_sync(queue);
 	advance_head(queue);
 	expire_skipped(queue, search.found);
 	return ambiguous ? CLAIM_AMBIGUOUS : CLAIM_OWN;

@@ -58,6 +58,8 @@ static __always_inline void split_stages(struct unit *unit)
 	__u64 ready = polled ? clamp_ns(unit->short_poll_ns, returned, end) : end;
 	__u64 head = clamp_ns(unit->previous_ns, returned, ready);
 
+	for (int i = 0; i < STAGES; i++)
+		unit->stage_ns[i] = 0;
 	unit->stage_ns[STAGE_POST] = returned - unit->posted_ns;
 	unit->stage_ns[STAGE_QUEUE] = head - returned;
 	if (polled) {

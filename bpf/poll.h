@@ -23,7 +23,7 @@ enum direction {
 /* A failed completion does not say whether it is of a send or a receive: its
  * opcode is not written (ibv_poll_cq(3)). The CQ may tell, or that there is
  * nothing of the one kind outstanding. */
-static __always_inline enum direction direction_of_failure(struct queue *queue, struct delivery *delivery)
+static __noinline enum direction direction_of_failure(struct queue *queue, struct delivery *delivery)
 {
 	if (queue->send_cq != queue->recv_cq)
 		return delivery->cq_address == queue->recv_cq ? DIRECTION_RECEIVE : DIRECTION_SEND;
@@ -38,7 +38,7 @@ static __always_inline enum direction direction_of_failure(struct queue *queue, 
 	return receives_due ? DIRECTION_RECEIVE : DIRECTION_SEND;
 }
 
-static __noinline void deliver_failure(struct queue *queue, __u32 slot, struct delivery *delivery)
+static __always_inline void deliver_failure(struct queue *queue, __u32 slot, struct delivery *delivery)
 {
 	switch (direction_of_failure(queue, delivery)) {
 	case DIRECTION_RECEIVE:
@@ -48,7 +48,9 @@ static __noinline void deliver_failure(struct queue *queue, __u32 slot, struct d
 		deliver_send(slot);
 		break;
 	case DIRECTION_UNKNOWN:
+		/* Which entry it was of stays open, and so what the next ones retire. */
 		count_unmatched(delivery, queue->device, COMPLETIONS_AMBIGUOUS);
+		lose_sync(queue);
 		break;
 	}
 }

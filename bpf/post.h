@@ -12,11 +12,6 @@
 #include "sync.h"
 #include "thread.h"
 
-/* entry.returned: the upper half is a tag, then one bit for posts that
- * overlapped with another thread's and 31 bits of nanoseconds. */
-#define RETURNED_OVERLAPPED 0x80000000u
-#define RETURNED_NS 0x7fffffffu
-
 struct chain {
 	__u64 wr;
 	__u32 count;
@@ -384,14 +379,15 @@ LOOP_BODY(undo_request, struct returning)
 	return NEXT;
 }
 
-/* A refused post took effect up to *bad_wr. */
+/* A refused post took effect up to *bad_wr. That may be the pointer that ended
+ * the list for us because nothing is there: then all of it took effect. */
 static __noinline void undo_from_bad(struct queue *queue, struct call *call)
 {
 	struct bad_search search = {.wr = call->list, .left = call->count, .index = some_zero};
 
 	if (bpf_probe_read_user(&search.bad, sizeof(search.bad), (void *)call->bad) == 0)
 		LOOP(find_bad, &search);
-	if (!search.found || search.index >= call->count) {
+	if (!search.found) {
 		count(LOSS_BAD_WR);
 		lose_sync(queue);
 		return;

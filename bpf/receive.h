@@ -105,7 +105,7 @@ static __always_inline void receive_returned(int result, __u32 cookie)
 	struct bad_search search = {.wr = call->list, .left = call->count, .index = some_zero};
 	if (bpf_probe_read_user(&search.bad, sizeof(search.bad), (void *)call->bad) == 0)
 		LOOP(find_bad, &search);
-	if (search.found && search.index < call->count)
+	if (search.found)
 		__sync_fetch_and_sub(&queue->recv_posted, call->count - search.index);
 	else
 		queue->recv_known = 0;

@@ -75,12 +75,26 @@ LOOP_BODY(expire_request, struct expiry)
 	return signaled ? STOP : NEXT;
 }
 
+/* A post that has not returned may not have reached the hardware yet: its
+ * thread was preempted on the way, and what others posted meanwhile completes
+ * first. */
+static __always_inline bool is_being_posted(struct queue *queue, __u64 sequence)
+{
+	struct place place = place_of(queue, sequence);
+
+	return place.kind == PLACE_ENTRY && (*(volatile __u64 *)&place.entry->returned & RETURNED_NS) == 0;
+}
+
 static __always_inline void expire_skipped(struct queue *queue, __u64 before)
 {
 	struct expiry expiry = {.queue = queue, .sequence = queue->head, .end = before};
 
 	if (queue->head_completions <= SKIPPED_COMPLETIONS || expiry.sequence >= before)
 		return;
+	if (is_being_posted(queue, expiry.sequence)) {
+		queue->head_completions = 0;
+		return;
+	}
 	LOOP(expire_request, &expiry);
 	lose_sync(queue);
 	queue->head_completions = 0;

@@ -61,8 +61,7 @@ enum entry_state {
 };
 
 #define ENTRY_SIGNALED (1 << 0)
-#define ENTRY_OVERLAPPED (1 << 1)
-#define ENTRY_TRACED (1 << 2)
+#define ENTRY_AMBIGUOUS (1 << 1) /* another completion may be its own */
 
 struct entry {
 	__u64 word; /* owner tag << 8 | state */

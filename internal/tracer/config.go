@@ -1,0 +1,68 @@
+package tracer
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// Config says what to trace. The zero value of an optional field has a
+// meaning; see each.
+type Config struct {
+	// Threshold is the excess time from which a completion is slow: its
+	// duration less the time the port was busy. 0 reports every completion.
+	Threshold time.Duration
+	// MaxMapBytes bounds the memory of the BPF maps. 0 means 32 MiB.
+	MaxMapBytes uint64
+	// Root is the root directory of the host, "/" or where a container has
+	// it mounted. "" means "/".
+	Root string
+	// TakesProcess and TakesDevice select what is traced; nil takes all.
+	TakesProcess func(pid int) bool
+	TakesDevice  func(name string) bool
+	// Rate returns what a device carries in one direction, in bytes per
+	// second, false when it is not known; nil knows none. It is asked again
+	// every few seconds.
+	Rate func(device string) (float64, bool)
+	// Logger gets what an operator should know. nil discards it.
+	Logger *slog.Logger
+	// EventBytes is the size of the ring buffer for slow completions, a power
+	// of two. 0 means 1 MiB.
+	EventBytes uint32
+}
+
+const (
+	defaultMapBytes   = 32 << 20
+	defaultEventBytes = 1 << 20
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.MaxMapBytes == 0 {
+		c.MaxMapBytes = defaultMapBytes
+	}
+	if c.EventBytes == 0 {
+		c.EventBytes = defaultEventBytes
+	}
+	if c.EventBytes&(c.EventBytes-1) != 0 || c.EventBytes < 4096 {
+		return c, errors.New("tracer: EventBytes must be a power of two of at least 4096")
+	}
+	if c.Threshold < 0 {
+		return c, errors.New("tracer: Threshold must not be negative")
+	}
+	if c.Root == "" {
+		c.Root = "/"
+	}
+	if c.TakesProcess == nil {
+		c.TakesProcess = func(int) bool { return true }
+	}
+	if c.TakesDevice == nil {
+		c.TakesDevice = func(string) bool { return true }
+	}
+	if c.Rate == nil {
+		c.Rate = func(string) (float64, bool) { return 0, false }
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}

@@ -1,0 +1,78 @@
+package tracer
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// decodeSlow turns a record of the ring buffer into a completion. The names of
+// device and posting thread are not in it.
+func decodeSlow(raw []byte) (verbs.Completion, uint16, error) {
+	var event bpf.TrackerSlowEvent
+	if err := decodeInto(&event, raw); err != nil {
+		return verbs.Completion{}, 0, err
+	}
+	c := verbs.Completion{
+		Queue: verbs.QueueID{
+			Process:  verbs.ProcessID{TGID: event.Tgid, Incarnation: event.Incarnation},
+			Context:  event.Context,
+			QPNumber: event.QpNum,
+		},
+		QPType:      verbs.QPType(event.QpType),
+		RemoteQP:    event.RemoteQp,
+		CQ:          event.Cq,
+		Port:        event.Port,
+		Operation:   verbs.Operation(event.Operation),
+		Status:      verbs.Status(event.Status),
+		VendorError: event.VendorError,
+		WRID:        event.WrId,
+		Bytes:       event.Bytes,
+		Requests:    event.Requests,
+		Outstanding: event.Outstanding,
+		Posted:      event.PostedNs,
+		Delivered:   event.DeliveredNs,
+		Known:       verbs.StageSet(event.KnownStages),
+		Busy:        time.Duration(event.BusyNs),
+		HasBusy:     event.HasBusy != 0,
+		Threshold:   time.Duration(event.ThresholdNs),
+		Poster:      verbs.Thread{TID: event.PostTid, CPU: event.PostCpu},
+		Poller:      verbs.Thread{TID: event.PollTid, CPU: event.PollCpu, Name: commName(event.PollComm[:])},
+		Span:        verbs.SpanContext{TraceID: event.TraceId, SpanID: event.SpanId},
+	}
+	for i := range c.Stages {
+		c.Stages[i] = time.Duration(event.StageNs[i])
+	}
+	return c, event.Device, nil
+}
+
+func decodeControl(raw []byte) (bpf.TrackerControlEvent, error) {
+	var event bpf.TrackerControlEvent
+	err := decodeInto(&event, raw)
+	return event, err
+}
+
+func decodeInto[T any](into *T, raw []byte) error {
+	size := int(unsafe.Sizeof(*into))
+	if len(raw) < size {
+		return fmt.Errorf("a record of %d bytes, expected %d", len(raw), size)
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(into)), size), raw)
+	return nil
+}
+
+// commName reads a fixed-size, NUL-terminated name as C and the kernel write it.
+func commName[T int8 | byte](raw []T) string {
+	text := make([]byte, 0, len(raw))
+	for _, c := range raw {
+		if c == 0 {
+			break
+		}
+		text = append(text, byte(c))
+	}
+	return string(bytes.ToValidUTF8(text, []byte("?")))
+}

@@ -1,0 +1,197 @@
+package tracer
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// kernelSide is the loaded programs and maps.
+type kernelSide struct {
+	collection *ebpf.Collection
+	maps       bpf.TrackerMaps
+	allMaps    []*ebpf.Map
+	queues     *table[bpf.TrackerQueue]
+	segments   *table[bpf.TrackerSegment]
+	devices    *table[bpf.TrackerDevice]
+	libraries  *table[bpf.TrackerLibrary]
+	// nextDevice and interval are variables shared with the programs.
+	nextDevice, interval *ebpf.Variable
+	// watchesFiles says whether the probe on file mappings was loaded.
+	watchesFiles bool
+}
+
+// fileWatcher is a program that not every kernel takes.
+const fileWatcher = bpf.TrackerProgMapFile
+
+func load(cfg Config, kind linkKind) (*kernelSide, error) {
+	// Only kernels before 5.11 charge maps to this limit; elsewhere it is a
+	// no-op that needs no capability.
+	if err := rlimit.RemoveMemlock(); err != nil {
+		cfg.Logger.Debug("the limit on locked memory stays as it is", "error", err)
+	}
+	spec, err := prepareSpec(cfg, kind)
+	if err != nil {
+		return nil, err
+	}
+	collection, err := ebpf.NewCollection(spec)
+	watches := true
+	if err != nil {
+		cfg.Logger.Debug("no probe on file mappings, looking into /proc instead", "error", err)
+		watches = false
+		delete(spec.Programs, fileWatcher)
+		collection, err = ebpf.NewCollection(spec)
+	}
+	if err != nil {
+		return nil, loadError(err)
+	}
+	side := &kernelSide{collection: collection, watchesFiles: watches}
+	if err := errors.Join(side.bind(), side.fillPools()); err != nil {
+		return nil, errors.Join(err, side.close())
+	}
+	return side, nil
+}
+
+// close frees the programs and the maps.
+func (k *kernelSide) close() error {
+	k.collection.Close()
+	return k.maps.Close()
+}
+
+func prepareSpec(cfg Config, kind linkKind) (*ebpf.CollectionSpec, error) {
+	spec, err := bpf.LoadTracker()
+	if err != nil {
+		return nil, fmt.Errorf("reading the BPF objects of this build: %w", err)
+	}
+	if kind == linkMulti {
+		for _, program := range spec.Programs {
+			if program.Type == ebpf.Kprobe {
+				program.AttachType = ebpf.AttachTraceUprobeMulti
+			}
+		}
+	}
+	spec.Maps[bpf.TrackerMapSlowEvents].MaxEntries = cfg.EventBytes
+	// Without another tool's map of application spans there is nothing to
+	// look up: one entry is the smallest map.
+	spec.Maps[bpf.TrackerMapTracesCtxV1].MaxEntries = 1
+	if err := sizePools(spec, cfg.MaxMapBytes); err != nil {
+		return nil, err
+	}
+	return spec, errors.Join(
+		spec.Variables["threshold_ns"].Set(uint64(cfg.Threshold.Nanoseconds())),
+		spec.Variables["histogram_edges"].Set(verbs.HistogramEdges()),
+	)
+}
+
+// sizePools gives the segments what the other maps leave of the bound.
+func sizePools(spec *ebpf.CollectionSpec, bound uint64) error {
+	const smallest = 256
+	segments := spec.Maps[bpf.TrackerMapSegments]
+	others := uint64(0)
+	for name, m := range spec.Maps {
+		if name != bpf.TrackerMapSegments {
+			others += estimateBytes(m)
+		}
+	}
+	each := uint64(segments.ValueSize)
+	if bound < others+smallest*each {
+		return fmt.Errorf("the bound of %d KiB for BPF maps is too small: at least %d KiB are needed",
+			bound>>10, (others+smallest*each)>>10+1)
+	}
+	n := uint32(min((bound-others)/each, uint64(segments.MaxEntries)))
+	segments.MaxEntries = n
+	spec.Maps[bpf.TrackerMapFreeSegments].MaxEntries = n
+	return nil
+}
+
+// estimateBytes is what a map takes in the kernel, rounded up: hash tables
+// have about 64 bytes of overhead for an element and 16 for a bucket.
+func estimateBytes(m *ebpf.MapSpec) uint64 {
+	entries, value, key := uint64(m.MaxEntries), uint64(m.ValueSize), uint64(m.KeySize)
+	switch m.Type {
+	case ebpf.Hash, ebpf.LRUHash:
+		return entries * ((key+7)&^7 + (value+7)&^7 + 96)
+	case ebpf.PerCPUArray:
+		return entries * (value + 7) &^ 7 * uint64(ebpf.MustPossibleCPU())
+	case ebpf.TaskStorage:
+		return 0
+	case ebpf.RingBuf:
+		return entries + 3*4096
+	default:
+		return entries * ((value + 7) &^ 7)
+	}
+}
+
+func loadError(err error) error {
+	if verifier := new(ebpf.VerifierError); errors.As(err, &verifier) {
+		return &KernelError{Need: "a verifier that accepts the programs", Release: kernelRelease(), Err: err}
+	}
+	return fmt.Errorf("loading the BPF programs: %w", err)
+}
+
+func (k *kernelSide) bind() error {
+	k.allMaps = slices.Collect(maps.Values(k.collection.Maps))
+	if err := k.collection.Assign(&k.maps); err != nil {
+		return fmt.Errorf("finding the BPF maps: %w", err)
+	}
+	var errs [4]error
+	k.queues, errs[0] = newTable[bpf.TrackerQueue](k.maps.Queues, "queues")
+	k.segments, errs[1] = newTable[bpf.TrackerSegment](k.maps.Segments, "segments")
+	k.devices, errs[2] = newTable[bpf.TrackerDevice](k.maps.Devices, "devices")
+	k.libraries, errs[3] = newTable[bpf.TrackerLibrary](k.maps.Libraries, "libraries")
+	k.nextDevice = k.collection.Variables["next_device"]
+	k.interval = k.collection.Variables["collection"]
+	return errors.Join(errs[:]...)
+}
+
+// fillPools hands out every segment and every slot, each slot with a
+// generation of its own.
+func (k *kernelSide) fillPools() error {
+	for i := range k.segments.length {
+		if err := k.maps.FreeSegments.Update(nil, i, ebpf.UpdateAny); err != nil {
+			return fmt.Errorf("filling the pool of segments: %w", err)
+		}
+	}
+	for i := range k.queues.length {
+		if err := k.freeSlot(i, uint64(i)+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// freeSlot makes the slot an empty queue and hands it out. Generations are
+// spaced such that those of different slots never meet in 24 bits while both
+// are in use.
+func (k *kernelSide) freeSlot(slot uint32, generation uint64) error {
+	fresh := bpf.TrackerQueue{Generation: generation}
+	if err := k.queues.store(slot, &fresh); err != nil {
+		return err
+	}
+	if err := k.maps.FreeQueues.Update(nil, slot, ebpf.UpdateAny); err != nil {
+		return fmt.Errorf("handing out queue slot %d: %w", slot, err)
+	}
+	return nil
+}
+
+// mapBytes is what the maps take, by the kernel's own count.
+func (k *kernelSide) mapBytes() uint64 {
+	var sum uint64
+	for _, m := range k.allMaps {
+		info, err := m.Info()
+		if err != nil {
+			continue
+		}
+		if bytes, ok := info.Memlock(); ok {
+			sum += bytes
+		}
+	}
+	return sum
+}

@@ -1,0 +1,83 @@
+package tracer
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/ringbuf"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// readTimeout is how long records may wait in a ring buffer whose producer
+// wakes the reader only for a batch.
+const readTimeout = 50 * time.Millisecond
+
+func newReader(m *ebpf.Map) (*ringbuf.Reader, error) { return ringbuf.NewReader(m) }
+
+// readRecords hands every record to the function until the context ends.
+func readRecords(ctx context.Context, reader *ringbuf.Reader, handle func(raw []byte)) error {
+	defer reader.Close()
+	stop := context.AfterFunc(ctx, func() { _ = reader.Close() })
+	defer stop()
+	var record ringbuf.Record
+	for ctx.Err() == nil {
+		reader.SetDeadline(time.Now().Add(readTimeout))
+		err := reader.ReadInto(&record)
+		switch {
+		case err == nil:
+			handle(record.RawSample)
+		case errors.Is(err, ringbuf.ErrClosed):
+			return nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tracer) readSlow(ctx context.Context, reader *ringbuf.Reader) {
+	err := readRecords(ctx, reader, func(raw []byte) {
+		c, device, err := decodeSlow(raw)
+		if err != nil {
+			t.undecodable.Add(1)
+			return
+		}
+		t.deliver(c, device)
+	})
+	if err != nil {
+		t.log.Error("reading slow completions ended", "error", err)
+	}
+}
+
+// deliver names what the record holds numbers for and passes it on. It never
+// waits for the consumer.
+func (t *Tracer) deliver(c verbs.Completion, device uint16) {
+	c.Device = t.deviceName(device)
+	switch {
+	case c.Poster.TID == c.Poller.TID:
+		c.Poster.Name = c.Poller.Name
+	case t.cfg.Threshold > 0:
+		c.Poster.Name = t.threadName(c.Queue.Process.TGID, c.Poster.TID)
+	}
+	select {
+	case t.completions <- c:
+	default:
+		t.dropped.Add(1)
+	}
+}
+
+func (t *Tracer) deviceName(device uint16) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if name := t.devices.name(device); name != "" {
+		return name
+	}
+	if err := t.devices.refresh(); err != nil {
+		t.log.Warn("a device has no name", "error", err)
+	}
+	return t.devices.name(device)
+}

@@ -1,0 +1,294 @@
+package tracer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+const srqNumber = 0xffffffff
+
+// readSeries reads all aggregates.
+func (k *kernelSide) readSeries(name func(uint16) string) ([]verbs.Series, error) {
+	var key bpf.TrackerSeriesKey
+	var value bpf.TrackerSeries
+	var all []verbs.Series
+	entries := k.maps.Aggregates.Iterate()
+	for entries.Next(&key, &value) {
+		all = append(all, seriesOf(&key, &value, name))
+	}
+	if err := entries.Err(); err != nil {
+		return nil, fmt.Errorf("reading the aggregates: %w", err)
+	}
+	return all, nil
+}
+
+func seriesOf(key *bpf.TrackerSeriesKey, value *bpf.TrackerSeries, name func(uint16) string) verbs.Series {
+	s := verbs.Series{
+		Key: verbs.SeriesKey{
+			Process:   verbs.ProcessID{TGID: key.Tgid, Incarnation: key.Incarnation},
+			Device:    name(key.Device),
+			Operation: verbs.Operation(key.Operation),
+			Status:    verbs.Status(key.Status),
+		},
+		Completions: value.Completions,
+		Timed:       value.Timed,
+		Requests:    value.Requests,
+		Bytes:       value.Bytes,
+		Durations:   verbs.Histogram{Counts: value.Buckets},
+		Sum:         time.Duration(value.SumNs),
+		Min:         time.Duration(value.MinNs),
+		Max:         time.Duration(value.MaxNs),
+		Slow:        value.Slow,
+		Excess:      time.Duration(value.ExcessNs),
+	}
+	for i := range s.StageTime {
+		s.StageTime[i] = time.Duration(value.StageNs[i])
+	}
+	return s
+}
+
+func (k *kernelSide) readRejected(name func(uint16) string) ([]verbs.RejectedPosts, error) {
+	var key bpf.TrackerRejectedKey
+	var count uint64
+	var all []verbs.RejectedPosts
+	entries := k.maps.Rejected.Iterate()
+	for entries.Next(&key, &count) {
+		all = append(all, verbs.RejectedPosts{
+			Process: verbs.ProcessID{TGID: key.Tgid, Incarnation: key.Incarnation},
+			Device:  name(uint16(key.Device)),
+			Errno:   key.Error,
+			Count:   count,
+		})
+	}
+	if err := entries.Err(); err != nil {
+		return nil, fmt.Errorf("reading the rejected posts: %w", err)
+	}
+	return all, nil
+}
+
+func (k *kernelSide) countUntracked() uint64 {
+	var key bpf.TrackerQueueKey
+	var seen uint64
+	n := uint64(0)
+	entries := k.maps.UntrackedQueues.Iterate()
+	for entries.Next(&key, &seen) {
+		n++
+	}
+	return n
+}
+
+// queueInfo describes a live queue; interval is the number of the collection
+// that its peak counts for.
+func (k *kernelSide) queueInfo(q *bpf.TrackerQueue, now uint64, interval uint32, name func(uint16) string) verbs.QueueInfo {
+	info := verbs.QueueInfo{
+		ID: verbs.QueueID{
+			Process:  processOf(&q.Key),
+			Context:  q.Key.Object,
+			QPNumber: q.Key.QpNum,
+		},
+		Type:        verbs.QPType(q.QpType),
+		RemoteQP:    q.RemoteQp,
+		Device:      name(q.Device),
+		Port:        q.Port,
+		State:       stateOf(q.Sync),
+		SendCQ:      q.SendCq,
+		Outstanding: q.Outstanding,
+		Peak:        q.Outstanding,
+		Limit:       q.Limit,
+	}
+	if q.PeakInterval == interval {
+		info.Peak = max(q.Peak, q.Outstanding)
+	}
+	if q.RecvKnown != 0 && q.RecvPosted >= q.RecvCompleted {
+		info.RecvKnown = true
+		info.RecvOutstanding = uint32(q.RecvPosted - q.RecvCompleted)
+	}
+	if info.State != verbs.QueueSynced || q.Outstanding == 0 {
+		return info
+	}
+	if entry, _, ok := k.oldest(q); ok && now > entry.PostedNs {
+		info.Oldest = time.Duration(now - entry.PostedNs)
+	}
+	return info
+}
+
+// stateOf: a queue on which nothing was posted yet has nothing unknown on it.
+func stateOf(sync uint32) verbs.QueueState {
+	if bpf.TrackerQueueSync(sync) == bpf.TrackerQueueSyncQUEUE_UNSYNCED {
+		return verbs.QueueUnsynced
+	}
+	return verbs.QueueSynced
+}
+
+// readQueues lists the live queues and closes the books of all.
+func (k *kernelSide) readQueues(now uint64, interval uint32, books *ledger, name func(uint16) string) ([]verbs.QueueInfo, *ledger, uint64, error) {
+	var queues []verbs.QueueInfo
+	outstanding := uint64(0)
+	books = books.clone()
+	err := k.forEachQueue(func(_ uint32, q *bpf.TrackerQueue) error {
+		if q.EndedNs != 0 {
+			books.add(q)
+			return nil
+		}
+		books.posted += q.Posted
+		books.delivered += q.Delivered
+		books.retired += q.Retired
+		books.undone += q.Undone
+		books.lost += q.Lost
+		books.addEmptied(q)
+		outstanding += uint64(q.Outstanding)
+		if q.Key.QpNum != srqNumber {
+			queues = append(queues, k.queueInfo(q, now, interval, name))
+		}
+		return nil
+	})
+	return queues, books, outstanding, err
+}
+
+// Snapshot reads everything there is to know at this moment. It also starts a
+// new interval for the peaks of the queues, and drops the aggregates of
+// processes that it lists as exited: they appear for the last time.
+func (t *Tracer) Snapshot() (verbs.Snapshot, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return verbs.Snapshot{}, errClosed
+	}
+	now, err := monotonic()
+	if err != nil {
+		return verbs.Snapshot{}, err
+	}
+	if err := t.devices.refresh(); err != nil {
+		return verbs.Snapshot{}, err
+	}
+	counters, err := t.side.readCounters()
+	if err != nil {
+		return verbs.Snapshot{}, err
+	}
+	snapshot := verbs.Snapshot{
+		Monotonic:       now,
+		Completions:     completionBalance(&counters),
+		Losses:          t.losses(&counters),
+		Probes:          t.probeInfo(),
+		UntrackedQueues: t.side.countUntracked(),
+		Exited:          slices.Collect(maps.Keys(t.exited)),
+	}
+	if snapshot.Series, err = t.side.readSeries(t.devices.name); err != nil {
+		return verbs.Snapshot{}, err
+	}
+	if snapshot.Rejected, err = t.side.readRejected(t.devices.name); err != nil {
+		return verbs.Snapshot{}, err
+	}
+	queues, books, outstanding, err := t.side.readQueues(now, t.interval, t.books, t.devices.name)
+	if err != nil {
+		return verbs.Snapshot{}, err
+	}
+	snapshot.Queues = queues
+	snapshot.WQEs = wqeBalance(books, outstanding, &counters)
+	for key, n := range books.emptied {
+		snapshot.Empty = append(snapshot.Empty, verbs.ReceiveEmpty{Process: key.process, Device: t.devices.name(key.device), Count: n})
+	}
+	t.interval++
+	if err := t.side.interval.Set(t.interval); err != nil {
+		return verbs.Snapshot{}, fmt.Errorf("starting a new interval: %w", err)
+	}
+	t.forgetExited()
+	return snapshot, nil
+}
+
+func wqeBalance(books *ledger, outstanding uint64, counters *[bpf.TrackerCounterCOUNTERS]uint64) verbs.WQEBalance {
+	b := verbs.WQEBalance{
+		Posted:      books.posted + counters[bpf.TrackerCounterWQES_POSTED_UNTRACKED],
+		Delivered:   books.delivered,
+		Retired:     books.retired,
+		Undone:      books.undone,
+		Outstanding: outstanding,
+		Discarded:   books.discarded,
+		Lost:        map[string]uint64{},
+	}
+	for counter, name := range lostRequests {
+		if n := counters[counter]; n != 0 {
+			b.Lost[name] = n
+		}
+	}
+	return b
+}
+
+func (t *Tracer) losses(counters *[bpf.TrackerCounterCOUNTERS]uint64) map[string]uint64 {
+	losses := map[string]uint64{}
+	for _, names := range []map[bpf.TrackerCounter]string{lostRequests, otherLosses} {
+		for counter, name := range names {
+			losses[name] = counters[counter]
+		}
+	}
+	losses["consumer_too_slow"] = t.dropped.Load()
+	losses["library_out_of_reach"] = t.missed.Load()
+	losses["undecodable_record"] = t.undecodable.Load()
+	return losses
+}
+
+func (t *Tracer) probeInfo() []verbs.ProbeInfo {
+	var probes []verbs.ProbeInfo
+	for _, a := range t.attachments {
+		info := verbs.ProbeInfo{
+			Library:  a.file.DisplayPath,
+			Provider: a.file.Library.Name,
+			Mode:     "windows",
+			Link:     string(t.kind),
+		}
+		for _, target := range a.file.Library.Targets {
+			info.Functions = append(info.Functions, target.Function.String())
+		}
+		probes = append(probes, info)
+	}
+	return probes
+}
+
+// forgetExited drops the aggregates of processes that the snapshot listed.
+func (t *Tracer) forgetExited() {
+	if len(t.exited) == 0 {
+		return
+	}
+	gone := t.exited
+	t.exited = map[verbs.ProcessID]bool{}
+	isGone := func(tgid uint32, incarnation uint64) bool {
+		return gone[verbs.ProcessID{TGID: tgid, Incarnation: incarnation}]
+	}
+	var key bpf.TrackerSeriesKey
+	var value bpf.TrackerSeries
+	deleteMatching(t.side.maps.Aggregates, &key, &value, func() bool { return isGone(key.Tgid, key.Incarnation) })
+	var rejectedKey bpf.TrackerRejectedKey
+	var count uint64
+	deleteMatching(t.side.maps.Rejected, &rejectedKey, &count, func() bool {
+		return isGone(rejectedKey.Tgid, rejectedKey.Incarnation)
+	})
+	for process := range gone {
+		for key := range t.books.emptied {
+			if key.process == process {
+				delete(t.books.emptied, key)
+			}
+		}
+	}
+}
+
+// deleteMatching removes the entries of a hash map for which matches reports
+// true, after key and value were set.
+func deleteMatching[K, V any](m *ebpf.Map, key *K, value *V, matches func() bool) {
+	var drop []K
+	entries := m.Iterate()
+	for entries.Next(key, value) {
+		if matches() {
+			drop = append(drop, *key)
+		}
+	}
+	for i := range drop {
+		_ = m.Delete(&drop[i]) // It may be gone already.
+	}
+}

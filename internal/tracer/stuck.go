@@ -1,0 +1,76 @@
+package tracer
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// stuckKey names one work request of one life of a queue.
+type stuckKey struct {
+	generation, sequence uint64
+}
+
+// reportStuck looks for sends that have been outstanding for too long. Only a
+// synced queue is certain enough to say so.
+func (t *Tracer) reportStuck(now uint64) error {
+	still := map[stuckKey]bool{}
+	err := t.side.forEachQueue(func(_ uint32, q *bpf.TrackerQueue) error {
+		if q.EndedNs != 0 || q.Outstanding == 0 || bpf.TrackerQueueSync(q.Sync) != bpf.TrackerQueueSyncQUEUE_SYNCED {
+			return nil
+		}
+		entry, sequence, ok := t.side.oldest(q)
+		if !ok || now < entry.PostedNs+uint64(stuckAfter) {
+			return nil
+		}
+		key := stuckKey{q.Generation, sequence}
+		still[key] = true
+		if t.reported[key] {
+			return nil
+		}
+		select {
+		case t.stuck <- t.stuckOf(q, &entry, now):
+		default:
+			t.dropped.Add(1)
+		}
+		return nil
+	})
+	t.reported = still
+	return err
+}
+
+func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint64) verbs.Stuck {
+	return verbs.Stuck{
+		Queue:       verbs.QueueID{Process: processOf(&q.Key), Context: q.Key.Object, QPNumber: q.Key.QpNum},
+		QPType:      verbs.QPType(q.QpType),
+		RemoteQP:    q.RemoteQp,
+		CQ:          q.SendCq,
+		Device:      t.devices.name(q.Device),
+		Port:        q.Port,
+		Operation:   verbs.Operation(entry.Operation),
+		WRID:        entry.WrId,
+		Bytes:       uint64(entry.Bytes),
+		Posted:      entry.PostedNs,
+		Age:         time.Duration(now - entry.PostedNs),
+		Outstanding: q.Outstanding,
+		Poster: verbs.Thread{
+			TID:  entry.Tid,
+			CPU:  entry.Cpu,
+			Name: t.threadName(q.Key.Tgid, entry.Tid),
+		},
+	}
+}
+
+// threadName reads the name of a thread, "" when it is gone.
+func (t *Tracer) threadName(tgid, tid uint32) string {
+	path := rooted(t.cfg.Root, "/proc/") + strconv.Itoa(int(tgid)) + "/task/" + strconv.Itoa(int(tid)) + "/comm"
+	raw, err := os.ReadFile(path)
+	if err != nil || len(raw) > 64 {
+		return ""
+	}
+	return commName([]byte(strings.TrimSuffix(string(raw), "\n")))
+}

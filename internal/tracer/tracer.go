@@ -1,0 +1,289 @@
+package tracer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/provider"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+const (
+	// scanInterval is how often the queues are looked through.
+	scanInterval = time.Second
+	// completionBuffer and stuckBuffer are how many values wait for a slow
+	// consumer before the newest are dropped and counted.
+	completionBuffer = 4096
+	stuckBuffer      = 256
+	// stuckAfter is the age from which an outstanding send is reported.
+	stuckAfter = time.Second
+)
+
+var errClosed = errors.New("tracer: closed")
+
+// Tracer is a running tracer. Its methods may be called from any goroutine.
+type Tracer struct {
+	cfg    Config
+	log    *slog.Logger
+	kind   linkKind
+	side   *kernelSide
+	finder *provider.Finder
+
+	completions chan verbs.Completion
+	stuck       chan verbs.Stuck
+	dropped     atomic.Uint64
+	undecodable atomic.Uint64
+	missed      atomic.Uint64
+
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	// mu guards what follows.
+	mu          sync.Mutex
+	closed      bool
+	system      []link.Link
+	attachments map[provider.FileID]*attachment
+	refused     map[provider.FileID]bool
+	nextCookie  uint32
+	devices     *devices
+	books       *ledger
+	interval    uint32
+	ending      map[verbs.ProcessID]time.Time
+	exited      map[verbs.ProcessID]bool
+	reported    map[stuckKey]bool
+}
+
+// Start loads the programs, probes every verbs library that is installed or in
+// use, and begins to trace. It returns once the probes are in place; where
+// there is no RDMA yet it waits for it. Errors are *CapabilityError or
+// *KernelError where those tell what is missing.
+func Start(ctx context.Context, cfg Config) (*Tracer, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	kind, err := preflight()
+	if err != nil {
+		return nil, err
+	}
+	side, err := load(cfg, kind)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tracer{
+		cfg:         cfg,
+		log:         cfg.Logger,
+		kind:        kind,
+		side:        side,
+		finder:      provider.NewFinder(rooted(cfg.Root, "/proc")),
+		completions: make(chan verbs.Completion, completionBuffer),
+		stuck:       make(chan verbs.Stuck, stuckBuffer),
+		attachments: map[provider.FileID]*attachment{},
+		refused:     map[provider.FileID]bool{},
+		devices:     &devices{side: side, takes: cfg.TakesDevice, rate: cfg.Rate, floor: map[string]time.Duration{}},
+		books:       newLedger(),
+		ending:      map[verbs.ProcessID]time.Time{},
+		exited:      map[verbs.ProcessID]bool{},
+		reported:    map[stuckKey]bool{},
+	}
+	if err := t.begin(ctx); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// rooted is a path below the host's root directory.
+func rooted(root, path string) string {
+	if root == "/" {
+		return path
+	}
+	return root + path
+}
+
+func (t *Tracer) begin(ctx context.Context) error {
+	system, err := t.side.attachSystem()
+	t.system = system
+	if err != nil {
+		return attachError(err, t.kind)
+	}
+	// The background work outlives the context of the start.
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t.cancel = cancel
+	slow, err := newReader(t.side.maps.SlowEvents)
+	if err != nil {
+		return fmt.Errorf("opening the ring buffer of slow completions: %w", err)
+	}
+	control, err := newReader(t.side.maps.ControlEvents)
+	if err != nil {
+		return errors.Join(fmt.Errorf("opening the ring buffer of control events: %w", err), slow.Close())
+	}
+	t.run(func() { t.readSlow(background, slow) })
+	t.run(func() { t.readControl(background, control) })
+
+	if err := t.probeEverything(); err != nil {
+		return err
+	}
+	t.run(func() { t.scanRegularly(background) })
+	if !t.side.watchesFiles {
+		t.log.Info("this kernel does not tell of new files: processes that use a verbs library unknown so far are found by looking into /proc")
+		t.run(func() { t.searchRegularly(background) })
+	}
+	return nil
+}
+
+func (t *Tracer) run(f func()) {
+	t.done.Go(f)
+}
+
+// Completions delivers slow completions, the oldest first. When nobody reads,
+// new ones are dropped and counted. It is closed by Close.
+func (t *Tracer) Completions() <-chan verbs.Completion { return t.completions }
+
+// Stuck delivers sends that have been outstanding for more than a second on a
+// synced queue, each once. It is closed by Close.
+func (t *Tracer) Stuck() <-chan verbs.Stuck { return t.stuck }
+
+// SetFloor keeps slow completions of a device with less excess time than this
+// from being delivered one by one; they are still counted. 0 delivers all.
+func (t *Tracer) SetFloor(device string, excess time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	t.devices.floor[device] = excess
+	if err := t.devices.refresh(); err != nil {
+		t.log.Warn("the reporting floor was not changed", "device", device, "error", err)
+	}
+}
+
+// MapBytes is the memory of the BPF maps as the kernel accounts for it.
+func (t *Tracer) MapBytes() uint64 { return t.side.mapBytes() }
+
+// Close detaches every probe and frees every map. It may be called twice.
+func (t *Tracer) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil
+	}
+	t.closed = true
+	t.mu.Unlock()
+
+	if t.cancel != nil {
+		t.cancel()
+	}
+	t.done.Wait()
+	links := t.system
+	for _, a := range t.attachments {
+		links = append(links, a.links...)
+	}
+	err := errors.Join(closeLinks(links), t.side.close())
+	close(t.completions)
+	close(t.stuck)
+	return err
+}
+
+func (t *Tracer) scanRegularly(ctx context.Context) {
+	ticker := time.NewTicker(scanInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if err := t.scan(); err != nil {
+				t.log.Warn("looking through the queues failed", "error", err)
+			}
+		}
+	}
+}
+
+// scan is what is done every second: know new devices, find stuck sends, give
+// back what ended.
+func (t *Tracer) scan() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, err := monotonic()
+	if err != nil {
+		return err
+	}
+	errs := []error{
+		t.devices.refresh(),
+		t.endDead(now),
+		t.side.recycle(now, t.books),
+		t.reportStuck(now),
+		t.dropDuplicates(),
+	}
+	for process, since := range t.ending {
+		if time.Since(since) > quarantine+2*scanInterval {
+			delete(t.ending, process)
+			t.exited[process] = true
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// endDead ends the queues of processes whose exit was not told.
+func (t *Tracer) endDead(now uint64) error {
+	var tgid uint32
+	var process bpf.TrackerProcess
+	var dead []verbs.ProcessID
+	entries := t.side.maps.Processes.Iterate()
+	for entries.Next(&tgid, &process) {
+		if _, err := os.Stat(rooted(t.cfg.Root, "/proc/") + strconv.Itoa(int(tgid))); errors.Is(err, os.ErrNotExist) {
+			dead = append(dead, verbs.ProcessID{TGID: tgid, Incarnation: process.Incarnation})
+		}
+	}
+	errs := []error{entries.Err()}
+	for _, id := range dead {
+		errs = append(errs, t.endProcess(now, id, bpf.TrackerQueueEndEND_EXIT))
+	}
+	return errors.Join(errs...)
+}
+
+// endProcess ends everything that belongs to one incarnation of a process.
+func (t *Tracer) endProcess(now uint64, id verbs.ProcessID, reason bpf.TrackerQueueEnd) error {
+	var known bpf.TrackerProcess
+	if err := t.side.maps.Processes.Lookup(id.TGID, &known); err == nil && known.Incarnation == id.Incarnation {
+		_ = t.side.maps.Processes.Delete(id.TGID)
+	}
+	t.ending[id] = time.Now()
+	return errors.Join(
+		t.side.endQueues(now, reason, func(key *bpf.TrackerQueueKey) bool {
+			return key.Tgid == id.TGID && key.Incarnation == id.Incarnation
+		}),
+		t.side.forgetCQs(func(key *bpf.TrackerCqKey) bool {
+			return key.Tgid == id.TGID && key.Incarnation == id.Incarnation
+		}),
+		t.forgetUntracked(id),
+	)
+}
+
+func (t *Tracer) forgetUntracked(id verbs.ProcessID) error {
+	var key bpf.TrackerQueueKey
+	var seen uint64
+	deleteMatching(t.side.maps.UntrackedQueues, &key, &seen, func() bool {
+		return key.Tgid == id.TGID && key.Incarnation == id.Incarnation
+	})
+	return nil
+}
+
+func monotonic() (uint64, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return 0, fmt.Errorf("reading CLOCK_MONOTONIC: %w", err)
+	}
+	return uint64(now.Nano()), nil
+}
