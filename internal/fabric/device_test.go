@@ -1,0 +1,192 @@
+package fabric
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func node(n int) *int { return &n }
+
+func TestDevices(t *testing.T) {
+	infiniBand := func(name, pci string, numa int) Device {
+		return Device{Name: name, PCIAddress: pci, NUMANode: node(numa), Ports: []Port{
+			{Number: 1, State: "ACTIVE", LinkLayer: LinkLayerInfiniBand, RateBitsPerSecond: 400e9},
+		}}
+	}
+	softRoCE := func(name, netdev string, rate float64) Device {
+		return Device{Name: name, Ports: []Port{
+			{Number: 1, State: "ACTIVE", LinkLayer: LinkLayerEthernet, RateBitsPerSecond: rate, NetDev: netdev},
+		}}
+	}
+	for _, test := range []struct {
+		recording string
+		want      []Device
+	}{
+		{recording: "two-sockets-eight-connectx7", want: []Device{
+			infiniBand("mlx5_0", "0000:18:00.0", 0),
+			infiniBand("mlx5_10", "0000:ce:00.0", 1),
+			infiniBand("mlx5_11", "0000:dc:00.0", 1),
+			infiniBand("mlx5_3", "0000:40:00.0", 0),
+			infiniBand("mlx5_4", "0000:4f:00.0", 0),
+			infiniBand("mlx5_5", "0000:5e:00.0", 0),
+			infiniBand("mlx5_6", "0000:9a:00.0", 1),
+			infiniBand("mlx5_9", "0000:c0:00.0", 1),
+		}},
+		{recording: "single-roce", want: []Device{{
+			Name: "mlx5_0", PCIAddress: "0000:01:00.0", Ports: []Port{
+				{Number: 1, State: "ACTIVE", LinkLayer: LinkLayerEthernet, RateBitsPerSecond: 100e9, NetDev: "enp1s0np0"},
+			},
+		}}},
+		{recording: "bond", want: []Device{{
+			Name: "mlx5_bond_0", PCIAddress: "0000:3b:00.0", NUMANode: node(1), Ports: []Port{
+				{Number: 1, State: "ACTIVE", LinkLayer: LinkLayerEthernet, RateBitsPerSecond: 400e9, NetDev: "bond0"},
+			},
+		}}},
+		{recording: "soft-roce", want: []Device{
+			softRoCE("rxa", "va", 10e9), softRoCE("rxb", "vb", 10e9), softRoCE("rxd", "dummy0", 0),
+		}},
+		{recording: "no-rdma"},
+	} {
+		t.Run(test.recording, func(t *testing.T) {
+			got, err := recorded(t, test.recording).Devices()
+			require.NoError(t, err)
+			assert.Equal(t, test.want, got)
+		})
+	}
+}
+
+// port is a device of one port with the given attributes.
+func onePort(state, layer, rate string) string {
+	return strings.NewReplacer("STATE", state, "LAYER", layer, "RATE", rate).Replace(`
+		class/infiniband/dev0/ports/1/state = STATE
+		class/infiniband/dev0/ports/1/link_layer = LAYER
+		class/infiniband/dev0/ports/1/rate = RATE
+`)
+}
+
+func TestRateBytesPerSecond(t *testing.T) {
+	roce := func(more string) string {
+		return onePort("4: ACTIVE", "Ethernet", "100 Gb/sec (4X EDR)") + more
+	}
+	for _, test := range []struct {
+		name      string
+		recording string
+		gigabits  float64
+	}{
+		{"NDR", onePort("4: ACTIVE", "InfiniBand", "400 Gb/sec (4X NDR)"), 400},
+		{"XDR", onePort("4: ACTIVE", "InfiniBand", "800 Gb/sec (4X XDR)"), 800},
+		{"QDR, 8b/10b", onePort("4: ACTIVE", "InfiniBand", "40 Gb/sec (4X QDR)"), 32},
+		{"SDR", onePort("4: ACTIVE", "InfiniBand", "2.5 Gb/sec (1X SDR)"), 2},
+		{"SDR without its name", onePort("4: ACTIVE", "InfiniBand", "10 Gb/sec (4X)"), 8},
+		{"FDR, 64b/66b", onePort("4: ACTIVE", "InfiniBand", "56 Gb/sec (4X FDR)"), 54.54545454545454},
+		{"FDR10", onePort("4: ACTIVE", "InfiniBand", "40 Gb/sec (4X FDR10)"), 40},
+		{"deferred", onePort("5: ACTIVE_DEFER", "InfiniBand", "200 Gb/sec (4X HDR)"), 200},
+		{"Ethernet QDR", onePort("4: ACTIVE", "Ethernet", "40 Gb/sec (4X QDR)"), 40},
+		{"Ethernet SDR is unknown", onePort("4: ACTIVE", "Ethernet", "2.5 Gb/sec (1X SDR)"), 0},
+		{"down", onePort("1: DOWN", "InfiniBand", "2.5 Gb/sec (1X SDR)"), 0},
+		{"unreadable rate", onePort("4: ACTIVE", "InfiniBand", "fast"), 0},
+		{"no such device", "", 0},
+		{"two ports, one down", onePort("4: ACTIVE", "InfiniBand", "100 Gb/sec (4X EDR)") + `
+			class/infiniband/dev0/ports/2/state = 1: DOWN
+			class/infiniband/dev0/ports/2/link_layer = InfiniBand
+			class/infiniband/dev0/ports/2/rate = 10 Gb/sec (4X SDR)`, 100},
+		{"two ports", onePort("4: ACTIVE", "InfiniBand", "100 Gb/sec (4X EDR)") + `
+			class/infiniband/dev0/ports/2/state = 4: ACTIVE
+			class/infiniband/dev0/ports/2/link_layer = InfiniBand
+			class/infiniband/dev0/ports/2/rate = 100 Gb/sec (4X EDR)`, 200},
+		{"one of two unknown", onePort("4: ACTIVE", "InfiniBand", "100 Gb/sec (4X EDR)") + `
+			class/infiniband/dev0/ports/2/state = 4: ACTIVE
+			class/infiniband/dev0/ports/2/link_layer = Ethernet
+			class/infiniband/dev0/ports/2/rate = 2.5 Gb/sec (1X SDR)`, 0},
+		{"the state of one of two unreadable", onePort("4: ACTIVE", "InfiniBand", "100 Gb/sec (4X EDR)") + `
+			class/infiniband/dev0/ports/2/link_layer = InfiniBand`, 0},
+		{"the interface knows better", roce(`
+			class/infiniband/dev0/device -> ../../../devices/pci/0000:01:00.0
+			devices/pci/0000:01:00.0/net/eth7/speed = 400000
+			devices/pci/0000:01:00.0/net/eth7/device -> ../../../0000:01:00.0
+			class/net/eth7 -> ../../devices/pci/0000:01:00.0/net/eth7
+			class/infiniband/dev0/ports/1/gid_attrs/ndevs/0 = eth7`), 400},
+		{"the interface is down", roce(`
+			class/infiniband/dev0/device -> ../../../devices/pci/0000:01:00.0
+			devices/pci/0000:01:00.0/net/eth7/speed = -1
+			devices/pci/0000:01:00.0/net/eth7/device -> ../../../0000:01:00.0
+			class/net/eth7 -> ../../devices/pci/0000:01:00.0/net/eth7
+			class/infiniband/dev0/ports/1/gid_attrs/ndevs/0 = eth7`), 100},
+		{"the interface of soft-RoCE knows better", roce(`
+			class/infiniband/dev0/parent = eth7
+			class/net/eth7/speed = 400000
+			class/infiniband/dev0/ports/1/gid_attrs/ndevs/0 = eth7`), 400},
+		{"not the parent of soft-RoCE", roce(`
+			class/infiniband/dev0/parent = eth6
+			class/net/eth7/speed = 400000
+			class/infiniband/dev0/ports/1/gid_attrs/ndevs/0 = eth7`), 100},
+		{"another interface of the same name", roce(`
+			class/infiniband/dev0/device -> ../../../devices/pci/0000:01:00.0
+			devices/pci/0000:01:00.0/numa_node = 0
+			devices/virtual/net/eth0/speed = 10000
+			class/net/eth0 -> ../../devices/virtual/net/eth0
+			class/infiniband/dev0/ports/1/gid_attrs/ndevs/0 = eth0`), 100},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			rate, known := laidOut(t, test.recording).RateBytesPerSecond("dev0")
+			assert.Equal(t, test.gigabits != 0, known)
+			assert.InDelta(t, test.gigabits*1e9/8, rate, 1)
+		})
+	}
+}
+
+func TestNameOfDeviceIsNotTrusted(t *testing.T) {
+	reader := laidOut(t, onePort("4: ACTIVE", "InfiniBand", "400 Gb/sec (4X NDR)"))
+	_, known := reader.RateBytesPerSecond("dev0")
+	require.True(t, known)
+	for _, name := range []string{"", ".", "..", "../infiniband/dev0", "dev0/", "/dev0", "dev0\x00", strings.Repeat("d", 5000)} {
+		_, known := reader.RateBytesPerSecond(name)
+		assert.False(t, known, "%.20q", name)
+	}
+}
+
+func TestUnreadableDeviceDoesNotHideTheOthers(t *testing.T) {
+	reader := laidOut(t, onePort("4: ACTIVE", "InfiniBand", "400 Gb/sec (4X NDR)")+`
+		class/infiniband/dev1/ports/1/state = 4: ACTIVE
+		class/infiniband/dev1/ports/1/link_layer = InfiniBand
+		class/infiniband/dev1/ports/1/rate = 4000000000 Gb/sec (4X NDR)
+		class/infiniband/unplugged -> ../../devices/gone`)
+	devices, err := reader.Devices()
+	require.ErrorContains(t, err, "dev1")
+	assert.ErrorContains(t, err, "4000000000")
+	require.Len(t, devices, 2)
+	_, known := devices[0].RateBytesPerSecond()
+	assert.True(t, known)
+	_, known = devices[1].RateBytesPerSecond()
+	assert.False(t, known)
+}
+
+func TestPCIFunctionAboveDevice(t *testing.T) {
+	reader := laidOut(t, onePort("4: ACTIVE", "InfiniBand", "400 Gb/sec (4X NDR)")+`
+		class/infiniband/dev0/device -> ../../../devices/pci0000:00/10000:e1:00.1/mlx5_core.sf.4
+		devices/pci0000:00/10000:e1:00.1/mlx5_core.sf.4/sfnum = 88
+		devices/pci0000:00/10000:e1:00.1/numa_node = 3`)
+	devices, err := reader.Devices()
+	require.NoError(t, err)
+	require.Len(t, devices, 1)
+	assert.Equal(t, "10000:e1:00.1", devices[0].PCIAddress)
+	assert.Equal(t, node(3), devices[0].NUMANode)
+}
+
+// The machine at hand must agree with what its kernel lists.
+func TestThisMachine(t *testing.T) {
+	devices, err := NewReader("").Devices()
+	require.NoError(t, err)
+	entries, err := os.ReadDir(filepath.Join("/sys", "class", "infiniband"))
+	if os.IsNotExist(err) {
+		require.Empty(t, devices)
+		t.Skip("this machine has no RDMA device; recorded ones are read in the other tests")
+	}
+	require.NoError(t, err)
+	assert.Len(t, devices, len(entries))
+}

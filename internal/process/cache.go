@@ -1,0 +1,145 @@
+package process
+
+import (
+	"container/list"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// ErrBusy is wrapped when the facts are not there in time: the kernel makes
+// readers wait while a process keeps its memory locked.
+var ErrBusy = errors.New("the facts of the process are still being read")
+
+const (
+	// patience is how long one process may be waited for, in all.
+	patience = time.Second
+	// maxReading bounds the processes read at a time, and with them the
+	// threads that can hang in the kernel.
+	maxReading = 32
+)
+
+// Cache keeps the facts of processes as they were when first asked for, so
+// that they outlive the process: its slow work is often exported after its
+// end. It is safe for concurrent use.
+//
+// The key is the incarnation, not the PID: after an execve, and when a PID is
+// reused, the facts are read anew. That a process had gone is kept too, because
+// whatever has its PID later is another process. Other failures are tried again.
+type Cache struct {
+	read     func(pid int) (Facts, error)
+	capacity int
+	reading  chan struct{}
+
+	mu      sync.Mutex
+	entries map[verbs.ProcessID]*list.Element
+	// recent has the entry used last in front; its values are *entry.
+	recent *list.List
+}
+
+// entry is one process. Facts and err may be read once done is closed.
+type entry struct {
+	id       verbs.ProcessID
+	deadline time.Time
+	done     chan struct{}
+	facts    Facts
+	err      error
+}
+
+// NewCache returns a Cache of at most capacity processes, at least 1; beyond
+// it the one not used for longest is dropped.
+func NewCache(reader *Reader, capacity int) *Cache {
+	return &Cache{
+		read:     reader.Facts,
+		capacity: max(capacity, 1),
+		reading:  make(chan struct{}, maxReading),
+		entries:  map[verbs.ProcessID]*list.Element{},
+		recent:   list.New(),
+	}
+}
+
+// Capture starts reading the facts of a process, if that was not done before,
+// and returns at once.
+func (c *Cache) Capture(id verbs.ProcessID) { c.entry(id) }
+
+// Facts returns the facts of a process as Reader.Facts does, from the first
+// time it was asked for. It waits at most a second in all for one process;
+// then the error wraps ErrBusy, and a later call may have the facts.
+func (c *Cache) Facts(id verbs.ProcessID) (Facts, error) {
+	e := c.entry(id)
+	select {
+	case <-e.done:
+		return e.facts, e.err
+	default:
+	}
+	timer := time.NewTimer(time.Until(e.deadline))
+	defer timer.Stop()
+	select {
+	case <-e.done:
+		return e.facts, e.err
+	case <-timer.C:
+		return Facts{}, fmt.Errorf("process %d: %w", id.TGID, ErrBusy)
+	}
+}
+
+// Forget drops a process of which nothing more will be asked.
+func (c *Cache) Forget(id verbs.ProcessID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drop(c.entries[id])
+}
+
+func (c *Cache) entry(id verbs.ProcessID) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element, known := c.entries[id]; known {
+		c.recent.MoveToFront(element)
+		return element.Value.(*entry)
+	}
+	if c.recent.Len() >= c.capacity {
+		c.drop(c.recent.Back())
+	}
+	e := &entry{id: id, deadline: time.Now().Add(patience), done: make(chan struct{})}
+	c.entries[id] = c.recent.PushFront(e)
+	go c.fill(e)
+	return e
+}
+
+// drop needs mu. A read under way goes on, for those who wait for it.
+func (c *Cache) drop(element *list.Element) {
+	if element == nil {
+		return
+	}
+	delete(c.entries, element.Value.(*entry).id)
+	c.recent.Remove(element)
+}
+
+// fill reads the facts. When every slot hangs it gives up, so that no more
+// goroutines pile up behind them.
+func (c *Cache) fill(e *entry) {
+	defer close(e.done)
+	timer := time.NewTimer(time.Until(e.deadline))
+	defer timer.Stop()
+	select {
+	case c.reading <- struct{}{}:
+		defer func() { <-c.reading }()
+		e.facts, e.err = c.read(int(e.id.TGID))
+	case <-timer.C:
+		e.err = fmt.Errorf("process %d: %w: %d others are being waited for", e.id.TGID, ErrBusy, maxReading)
+	}
+	if e.err != nil && !errors.Is(e.err, ErrIncomplete) && !errors.Is(e.err, ErrGone) {
+		c.forget(e)
+	}
+}
+
+// forget drops an entry unless another one has taken its place.
+func (c *Cache) forget(e *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if element, known := c.entries[e.id]; known && element.Value == e {
+		c.drop(element)
+	}
+}

@@ -1,0 +1,179 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func incarnation(pid, n int) verbs.ProcessID {
+	return verbs.ProcessID{TGID: uint32(pid), Incarnation: uint64(n)}
+}
+
+func TestCacheOutlivesProcess(t *testing.T) {
+	root, dir := newTree(t, 7, map[string]string{"stat": statLine(100, 1), "environ": "OTEL_SERVICE_NAME=first\x00"})
+	cache := NewCache(NewReader(root), 10)
+	facts, err := cache.Facts(incarnation(7, 1))
+	require.NoError(t, err)
+	assert.Equal(t, "first", facts.ServiceName)
+
+	require.NoError(t, os.RemoveAll(dir))
+	again, err := cache.Facts(incarnation(7, 1))
+	require.NoError(t, err)
+	assert.Equal(t, facts, again)
+
+	cache.Forget(incarnation(7, 1))
+	_, err = cache.Facts(incarnation(7, 1))
+	require.ErrorIs(t, err, ErrGone)
+}
+
+func TestCacheKeepsIncarnationsApart(t *testing.T) {
+	root, dir := newTree(t, 7, map[string]string{"stat": statLine(100, 1), "environ": "OTEL_SERVICE_NAME=first\x00"})
+	cache := NewCache(NewReader(root), 10)
+	_, err := cache.Facts(incarnation(7, 1))
+	require.NoError(t, err)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "environ"), []byte("OTEL_SERVICE_NAME=second\x00"), 0o644))
+	for n, want := range map[int]string{1: "first", 2: "second"} {
+		facts, err := cache.Facts(incarnation(7, n))
+		require.NoError(t, err)
+		assert.Equal(t, want, facts.ServiceName)
+	}
+}
+
+// A process that had gone when it was asked for must not get the facts of the
+// one that has its PID later.
+func TestCacheRemembersThatProcessWasGone(t *testing.T) {
+	root, _ := newTree(t, 7, map[string]string{"stat": statLine(100, 1), "environ": "OTEL_SERVICE_NAME=other\x00"})
+	cache := NewCache(NewReader(root), 10)
+	_, err := cache.Facts(incarnation(8, 1))
+	require.ErrorIs(t, err, ErrGone)
+	require.NoError(t, os.Rename(filepath.Join(root, "7"), filepath.Join(root, "8")))
+	_, err = cache.Facts(incarnation(8, 1))
+	require.ErrorIs(t, err, ErrGone)
+	facts, err := cache.Facts(incarnation(8, 2))
+	require.NoError(t, err)
+	assert.Equal(t, "other", facts.ServiceName)
+}
+
+func TestCacheTriesOtherFailuresAgain(t *testing.T) {
+	cache := NewCache(NewReader("testdata/podman-v2"), 10)
+	read := cache.read
+	cache.read = func(int) (Facts, error) { return Facts{}, syscall.EMFILE }
+	_, err := cache.Facts(incarnation(99, 1))
+	require.ErrorIs(t, err, syscall.EMFILE)
+	cache.read = read
+	require.Eventually(t, func() bool {
+		facts, err := cache.Facts(incarnation(99, 1))
+		return err == nil && facts.ServiceName == "perf test"
+	}, 10*time.Second, time.Millisecond)
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	cache := NewCache(NewReader("testdata/podman-v2"), 3)
+	var reads atomic.Int32
+	read := cache.read
+	cache.read = func(pid int) (Facts, error) {
+		reads.Add(1)
+		return read(pid)
+	}
+	for n := range 100 {
+		_, err := cache.Facts(incarnation(99, n))
+		require.NoError(t, err)
+		_, err = cache.Facts(incarnation(99, 0))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, len(cache.entries), 3)
+		assert.Equal(t, len(cache.entries), cache.recent.Len())
+	}
+	assert.Equal(t, int32(100), reads.Load(), "the one in use stays")
+	assert.NotContains(t, cache.entries, incarnation(99, 50))
+}
+
+// TestCacheDoesNotHang lets a read block as the kernel would, by a named pipe
+// that nobody writes to.
+func TestCacheDoesNotHang(t *testing.T) {
+	root, dir := newTree(t, 7, map[string]string{"stat": statLine(100, 1)})
+	pipe := filepath.Join(dir, "environ")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	cache := NewCache(NewReader(root), 10)
+
+	cache.Capture(incarnation(7, 1))
+	begin := time.Now()
+	_, err := cache.Facts(incarnation(7, 1))
+	require.ErrorIs(t, err, ErrBusy)
+	assert.Less(t, time.Since(begin), 5*patience)
+
+	begin = time.Now()
+	_, err = cache.Facts(incarnation(7, 1))
+	require.ErrorIs(t, err, ErrBusy)
+	assert.Less(t, time.Since(begin), patience/2, "one process is waited for once")
+
+	_, err = cache.Facts(incarnation(8, 1))
+	require.ErrorIs(t, err, ErrGone, "others are not held up")
+
+	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = writer.WriteString("OTEL_SERVICE_NAME=late\x00")
+	require.NoError(t, errors.Join(err, writer.Close()))
+	require.Eventually(t, func() bool {
+		facts, err := cache.Facts(incarnation(7, 1))
+		return err == nil && facts.ServiceName == "late"
+	}, 10*time.Second, time.Millisecond)
+}
+
+func TestCacheGivesUpWhenEveryReadHangs(t *testing.T) {
+	cache := NewCache(NewReader("testdata/podman-v2"), 1000)
+	release := make(chan struct{})
+	hanging := make(chan struct{}, 2*maxReading)
+	read := cache.read
+	cache.read = func(pid int) (Facts, error) {
+		hanging <- struct{}{}
+		<-release
+		return read(pid)
+	}
+	for n := range maxReading {
+		cache.Capture(incarnation(99, n))
+	}
+	for range maxReading {
+		<-hanging
+	}
+	_, err := cache.Facts(incarnation(99, 999))
+	require.ErrorIs(t, err, ErrBusy)
+	close(release)
+	require.Eventually(t, func() bool {
+		_, err := cache.Facts(incarnation(99, 0))
+		return err == nil
+	}, 10*time.Second, time.Millisecond)
+}
+
+func TestCacheInParallel(t *testing.T) {
+	cache := NewCache(NewReader("testdata/podman-v2"), 4)
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for n := range 50 {
+				id := incarnation(99, (worker+n)%6)
+				facts, err := cache.Facts(id)
+				assert.NoError(t, err)
+				assert.Equal(t, 99, facts.PID)
+				if n%7 == 0 {
+					cache.Forget(id)
+				}
+			}
+		})
+	}
+	all.Wait()
+}

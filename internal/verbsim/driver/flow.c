@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void flow_init(struct driver *d, struct flow *f, struct queue *q)
+{
+	const struct options *o = &d->opt;
+
+	*f = (struct flow){
+		.q = q,
+		.chain = o->chain,
+		.limit = q->depth,
+		.op = o->op,
+		.last_op = o->op,
+		.size = o->size,
+		.sges = 1,
+		.credit = UINT64_MAX,
+	};
+}
+
+static void allocate(struct flow *f)
+{
+	f->longest = f->longest > f->chain ? f->longest : f->chain;
+	f->wrs = calloc(f->longest, sizeof(*f->wrs));
+	f->sgl = calloc((size_t)f->longest * f->sges + 1, sizeof(*f->sgl));
+	if (f->wrs && f->sgl)
+		return;
+	fprintf(stderr, "verbsim: a chain of %u: out of memory\n", f->longest);
+	exit(1);
+}
+
+static uint64_t wr_id(const struct flow *f, uint32_t i)
+{
+	switch (f->wr_ids) {
+	case WR_ID_CONSTANT:
+		return f->wr_id_base;
+	case WR_ID_SLOT:
+		return f->wr_id_base + f->posts % NCCL_SLOTS;
+	default:
+		return f->wr_id_base + f->q->head + i;
+	}
+}
+
+/* The size in parts that differ, so that a wrong sum is seen. */
+static void spread(struct flow *f, struct ibv_sge *sgl)
+{
+	uint64_t left = f->size;
+
+	for (uint32_t i = 0; i < f->sges; i++) {
+		uint64_t part = i + 1 == f->sges ? left : f->size * (i + 1) / (f->sges * f->sges);
+
+		sgl[i] = (struct ibv_sge){ (uintptr_t)f->q->dev->buffer, (uint32_t)part,
+					   f->q->dev->mr->lkey };
+		left -= part;
+	}
+}
+
+static void address(struct flow *f, struct ibv_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+		if (f->ah) {
+			wr->wr.ud.ah = f->ah;
+			wr->wr.ud.remote_qpn = f->remote_qpn;
+			wr->wr.ud.remote_qkey = 0x11111111;
+		}
+		return;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wr->sg_list->length = 8;
+		wr->wr.atomic.remote_addr = 0x10000000;
+		wr->wr.atomic.rkey = 0x1234;
+		return;
+	default:
+		wr->wr.rdma.remote_addr = 0x10000000;
+		wr->wr.rdma.rkey = 0x1234;
+	}
+}
+
+void flow_build(struct flow *f, uint32_t n, bool close)
+{
+	if (!f->wrs)
+		allocate(f);
+	for (uint32_t i = 0; i < n; i++) {
+		struct ibv_send_wr *wr = &f->wrs[i];
+		bool last = i + 1 == n;
+		bool signal = f->signal_every ? (f->q->head + i + 1) % f->signal_every == 0 : last;
+
+		*wr = (struct ibv_send_wr){
+			.wr_id = wr_id(f, i),
+			.next = last ? NULL : wr + 1,
+			.sg_list = &f->sgl[i * f->sges],
+			.num_sge = (int)f->sges,
+			.opcode = last ? f->last_op : f->op,
+			.send_flags = (signal || (last && close)) ? IBV_SEND_SIGNALED : 0,
+			.imm_data = 0x01020304,
+		};
+		if (f->q->sig_all)
+			wr->send_flags = 0;
+		spread(f, wr->sg_list);
+		address(f, wr);
+	}
+}
+
+bool flow_fits(const struct flow *f)
+{
+	return f->posts < f->credit && f->q->head - f->q->tail + f->chain <= f->limit;
+}
+
+void flow_post(struct driver *d, struct flow *f)
+{
+	int err;
+
+	flow_build(f, f->chain, false);
+	if (post_send(d, f->q, f->wrs, f->chain, &err) != f->chain)
+		fail(d, "ibv_post_send on 0x%x: %s", f->q->qpn, strerror(err));
+	f->posts++;
+}

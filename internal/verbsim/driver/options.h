@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the command line asks for. Every scenario has its own defaults. */
+#ifndef VERBSIM_OPTIONS_H
+#define VERBSIM_OPTIONS_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct options {
+	const char *scenario, *device, *provider;
+	const char *wait_file, *ready_file, *truth, *truth_records, *sysroot;
+	double seconds;	   /* 0: until the requests are posted or a signal comes */
+	uint64_t requests; /* send work requests to post, 0: until the time is over */
+	double latency_us, rate_gbps, spike_us, spikes_per_second, late_us;
+	double rate; /* posts a second of the whole program, 0: as fast as it goes */
+	double truth_slow_us;
+	uint64_t size, pause_after, max_records;
+	uint32_t depth, qps, chain, threads;
+	uint32_t warmup_quiet_ms, start_delay_ms, pause_ms;
+	enum ibv_wr_opcode op;
+	bool midstream;
+	bool after_exec; /* second half of the scenario fork-exec */
+};
+
+struct driver;
+
+struct scenario {
+	const char *name, *what;
+	int (*run)(struct driver *d);
+	struct options defaults;
+	bool leaves_work; /* it ends with work outstanding, as a stuck program does */
+};
+
+/* The scenario of that name, or NULL. */
+const struct scenario *scenario_find(const char *name);
+void scenario_list(void);
+
+/* Parses argv[1] (the scenario) and the flags after it; exits 2 with the reason when it cannot. */
+const struct scenario *options_parse(struct options *o, int argc, char **argv);
+
+#endif
