@@ -1,0 +1,243 @@
+//go:build e2e
+
+package tracer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/tracer"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+	"github.com/rdmaradar/rdmaradar/internal/verbsim"
+)
+
+// everything reports every completion: to pair each with the truth.
+var everything = tracer.Config{EventBytes: 64 << 20, MaxMapBytes: 128 << 20}
+
+func requireRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: probes cannot be attached without it")
+	}
+}
+
+func startTracer(t *testing.T, cfg tracer.Config) *tracer.Tracer {
+	t.Helper()
+	requireRoot(t)
+	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	tr, err := tracer.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tr
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+func binary(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("../../bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%s is missing: make -C internal/verbsim builds it", path)
+	}
+	return path
+}
+
+// collector gathers what the tracer delivers until it is closed.
+type collector struct {
+	mu          sync.Mutex
+	completions []verbs.Completion
+	stuck       []verbs.Stuck
+	stuckAt     []time.Time
+}
+
+func collect(tr *tracer.Tracer) *collector {
+	c := &collector{}
+	go func() {
+		for completion := range tr.Completions() {
+			c.mu.Lock()
+			c.completions = append(c.completions, completion)
+			c.mu.Unlock()
+		}
+	}()
+	go func() {
+		for stuck := range tr.Stuck() {
+			c.mu.Lock()
+			c.stuck = append(c.stuck, stuck)
+			c.stuckAt = append(c.stuckAt, time.Now())
+			c.mu.Unlock()
+		}
+	}()
+	return c
+}
+
+// settle waits until nothing new arrives.
+func (c *collector) settle() []verbs.Completion {
+	for last := -1; ; {
+		c.mu.Lock()
+		n := len(c.completions)
+		c.mu.Unlock()
+		if n == last {
+			break
+		}
+		last = n
+		time.Sleep(300 * time.Millisecond)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.completions
+}
+
+// workload is a running verbsim.
+type workload struct {
+	t                                    *testing.T
+	command                              *exec.Cmd
+	truthFile, recordsFile, ready, start string
+	output                               bytes.Buffer
+}
+
+// startWorkload starts a scenario, which waits with its queues set up.
+func startWorkload(t *testing.T, scenario string, flags ...string) *workload {
+	t.Helper()
+	dir := t.TempDir()
+	w := &workload{
+		t:           t,
+		truthFile:   filepath.Join(dir, "truth.json"),
+		recordsFile: filepath.Join(dir, "records.bin"),
+		ready:       filepath.Join(dir, "ready"),
+		start:       filepath.Join(dir, "start"),
+	}
+	flags = append([]string{
+		"--truth", w.truthFile, "--truth-records", w.recordsFile,
+		"--ready-file", w.ready, "--wait-file", w.start,
+	}, flags...)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	w.command = verbsim.Command(ctx, binary(t, "verbsim"), scenario, flags...)
+	w.command.Stdout, w.command.Stderr = &w.output, &w.output
+	if err := w.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *workload) waitReady() {
+	w.t.Helper()
+	waitForFile(w.t, w.ready, 20*time.Second)
+}
+
+func (w *workload) release() {
+	w.t.Helper()
+	if err := os.WriteFile(w.start, nil, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// wait lets the workload end and reads what it says happened. Its own checks
+// must hold: being traced changes nothing.
+func (w *workload) wait() (verbsim.Truth, []verbsim.Record) {
+	w.t.Helper()
+	if err := w.command.Wait(); err != nil {
+		w.t.Fatalf("%v: %v\n%s", w.command.Args, err, w.output.String())
+	}
+	truth, err := verbsim.Read(w.truthFile)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	records, err := verbsim.ReadRecordsFile(w.recordsFile)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return truth, records
+}
+
+func waitForFile(t *testing.T, path string, limit time.Duration) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s did not appear within %v", path, limit)
+}
+
+// makeKnown lets the tracer meet the provider's library, so that the workload
+// is seen from its start, as that of any library on disk is.
+func makeKnown(t *testing.T, flags []string) {
+	t.Helper()
+	args := []string{"--requests", "1", "--start-delay-ms", "400"}
+	for i, flag := range flags {
+		if flag == "--provider" {
+			args = append(args, flag, flags[i+1])
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if out, err := verbsim.Command(ctx, binary(t, "verbsim"), "perftest-lat", args...).CombinedOutput(); err != nil {
+		t.Fatalf("verbsim %v: %v: %s", args, err, out)
+	}
+}
+
+// run is one scenario as both sides saw it.
+type run struct {
+	t             *testing.T
+	truth         verbsim.Truth
+	records       []verbsim.Record
+	seen          []verbs.Completion
+	collected     *collector
+	before, after verbs.Snapshot
+	started       time.Time
+}
+
+// simulate runs a scenario under the tracer from its start to its end.
+func simulate(t *testing.T, tr *tracer.Tracer, scenario string, flags ...string) *run {
+	t.Helper()
+	makeKnown(t, flags)
+	return follow(t, tr, scenario, flags...)
+}
+
+func follow(t *testing.T, tr *tracer.Tracer, scenario string, flags ...string) *run {
+	t.Helper()
+	r := &run{t: t, collected: collect(tr), before: snapshot(t, tr)}
+	w := startWorkload(t, scenario, flags...)
+	w.waitReady()
+	r.started = time.Now()
+	w.release()
+	r.truth, r.records = w.wait()
+	time.Sleep(200 * time.Millisecond)
+	r.seen = r.collected.settle()
+	r.after = snapshot(t, tr)
+	return r
+}
+
+func snapshot(t *testing.T, tr *tracer.Tracer) verbs.Snapshot {
+	t.Helper()
+	s, err := tr.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

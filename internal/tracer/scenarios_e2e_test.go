@@ -1,0 +1,83 @@
+//go:build e2e
+
+package tracer_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+	"github.com/rdmaradar/rdmaradar/internal/verbsim"
+)
+
+// untimed says what may remain without a time in a scenario, and why.
+var untimed = map[string]string{
+	"errors":        "failures that may be of a send or of a receive, and what follows them",
+	"hostile-chain": "10,000 requests in one post are more than are followed",
+}
+
+// walksDeep are the scenarios whose posts the tracer does not walk to the end,
+// so that its count of requests is another one than the workload's.
+var walksDeep = []string{"hostile-chain", "hostile-cycle"}
+
+// Every scenario of the simulator, with probes past endbr64 and on plain
+// functions: each completion pairs with the work request that it truly is of,
+// and the books balance exactly.
+func TestEveryScenario(t *testing.T) {
+	for _, provider := range []string{"libverbsim-rdmav34.so", "libverbsim-rdmav34-nocet.so"} {
+		for _, scenario := range verbsim.Scenarios() {
+			if provider != "libverbsim-rdmav34.so" && !slices.Contains([]string{"nccl", "enomem", "errors", "srq"}, scenario) {
+				continue
+			}
+			t.Run(scenario+"/"+provider, func(t *testing.T) {
+				tr := startTracer(t, everything)
+				r := simulate(t, tr, scenario, "--seconds", "1.2", "--provider", binary(t, filepath.Base(provider)))
+				r.checkBooks()
+				if r.truth.Scenario != "fork-exec" {
+					r.checkPairs()
+				}
+				if !slices.Contains(walksDeep, scenario) && scenario != "fork-exec" {
+					r.checkCounts()
+				}
+				r.checkTimed(scenario)
+			})
+		}
+	}
+}
+
+// checkTimed demands that every send was timed unless there is a reason.
+func (r *run) checkTimed(scenario string) {
+	r.t.Helper()
+	if scenario == "fork-exec" {
+		right, wrong := r.pairs()
+		if len(wrong) > 0 {
+			r.t.Errorf("%d wrong pairs, the first: %s", len(wrong), wrong[0])
+		}
+		if uint64(len(right)) != r.truth.Counts.Completions {
+			r.t.Errorf("%d timed after the exec, of %d", len(right), r.truth.Counts.Completions)
+		}
+		return
+	}
+	if reason, ok := untimed[scenario]; ok {
+		r.t.Logf("%d of %d timed: %s", r.matched(), r.truth.Counts.Completions, reason)
+		return
+	}
+	c := r.completions()
+	if c.Matched+c.Ambiguous != r.truth.Counts.Completions || c.Ambiguous > 0 && scenario != "threads" {
+		r.t.Errorf("%d timed and %d ambiguous, of %d", c.Matched, c.Ambiguous, r.truth.Counts.Completions)
+	}
+	requests, bytes := uint64(0), uint64(0)
+	r.series(func(s *verbs.Series) {
+		if s.Key.Operation != verbs.OpRecv && s.Key.Status == verbs.StatusSuccess {
+			requests += s.Requests
+			bytes += s.Bytes
+		}
+	})
+	if want := r.truth.Counts.Completions + r.truth.Counts.UnsignaledRetired; requests != want {
+		r.t.Errorf("%d work requests completed, by the workload %d", requests, want)
+	}
+	if want := r.truth.Counts.SendBytes + r.truth.Counts.ReadBytes; bytes != want {
+		r.t.Errorf("%d bytes completed, by the workload %d", bytes, want)
+	}
+}
