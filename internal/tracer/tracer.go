@@ -112,6 +112,9 @@ func rooted(root, path string) string {
 }
 
 func (t *Tracer) begin(ctx context.Context) error {
+	if err := tryReturnProbe(t.side.collection.Programs[bpf.TrackerProgLeavePostRecv], t.kind); err != nil {
+		return err
+	}
 	system, err := t.side.attachSystem()
 	t.system = system
 	if err != nil {

@@ -1,0 +1,165 @@
+package tracer
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+func bytesOf[T any](value *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))
+}
+
+func TestDecodeSlow(t *testing.T) {
+	event := bpf.TrackerSlowEvent{
+		Incarnation: 7, Context: 0x1000, Cq: 0x2000, WrId: 9,
+		PostedNs: 100, DeliveredNs: 450100, Bytes: 1 << 20, BusyNs: 5, ThresholdNs: 50000,
+		Tgid: 42, QpNum: 0x18f2, RemoteQp: 3, Requests: 4, Outstanding: 6, VendorError: 0x81,
+		PostTid: 43, PostCpu: 1, PollTid: 44, PollCpu: 2,
+		Device: 5, Port: 1, QpType: 2, Operation: uint8(verbs.OpRDMAWriteWithImm), Status: 12,
+		KnownStages: 0b1111, HasBusy: 1,
+		TraceId: [16]byte{1}, SpanId: [8]byte{2},
+	}
+	event.StageNs = [5]uint64{1, 2, 3, 4, 0}
+	for i, c := range "NCCL Progress 0" {
+		event.PollComm[i] = int8(c)
+	}
+	got, device, err := decodeSlow(bytesOf(&event))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := verbs.Completion{
+		Queue:  verbs.QueueID{Process: verbs.ProcessID{TGID: 42, Incarnation: 7}, Context: 0x1000, QPNumber: 0x18f2},
+		QPType: 2, RemoteQP: 3, CQ: 0x2000, Port: 1,
+		Operation: verbs.OpRDMAWriteWithImm, Status: 12, VendorError: 0x81, WRID: 9,
+		Bytes: 1 << 20, Requests: 4, Outstanding: 6, Posted: 100, Delivered: 450100,
+		Stages: [verbs.NumStages]time.Duration{1, 2, 3, 4, 0}, Known: 0b1111,
+		Busy: 5, HasBusy: true, Threshold: 50 * time.Microsecond,
+		Poster: verbs.Thread{TID: 43, CPU: 1}, Poller: verbs.Thread{TID: 44, CPU: 2, Name: "NCCL Progress 0"},
+		Span: verbs.SpanContext{TraceID: [16]byte{1}, SpanID: [8]byte{2}},
+	}
+	if got != want || device != 5 {
+		t.Errorf("got %+v of device %d\nwant %+v", got, device, want)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(bytesOf(&bpf.TrackerSlowEvent{}))
+	f.Add([]byte{1, 2, 3})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if _, _, err := decodeSlow(raw); (err == nil) != (len(raw) >= int(unsafe.Sizeof(bpf.TrackerSlowEvent{}))) {
+			t.Errorf("%d bytes: %v", len(raw), err)
+		}
+		if _, err := decodeControl(raw); (err == nil) != (len(raw) >= int(unsafe.Sizeof(bpf.TrackerControlEvent{}))) {
+			t.Errorf("%d bytes: %v", len(raw), err)
+		}
+	})
+}
+
+func TestCommName(t *testing.T) {
+	if got := commName([]byte("a\xffb\x00c")); got != "a?b" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestNanosecondsPerGiB(t *testing.T) {
+	for rate, want := range map[float64]uint64{
+		50e9: 21474836, 12.5e9: 85899346, 0: 0, -1: 0, math.Inf(1): 0, 1: 0, 1e18: 1,
+	} {
+		if got := nanosecondsPerGiB(rate); got != want {
+			t.Errorf("%g bytes/s: %d ns, want %d", rate, got, want)
+		}
+	}
+	if got := nanosecondsPerGiB(math.NaN()); got != 0 {
+		t.Errorf("not a number: %d ns", got)
+	}
+}
+
+func TestHeldCapabilities(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "status")
+	if err := os.WriteFile(path, []byte("Name:\tx\nCapEff:\t000000c000080004\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	held, err := heldCapabilities(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{
+		"CAP_DAC_READ_SEARCH": true, "CAP_SYS_PTRACE": true, "CAP_SYS_ADMIN": false, "CAP_PERFMON": true, "CAP_BPF": true,
+	} {
+		if held[name] != want {
+			t.Errorf("%s: %v, want %v", name, held[name], want)
+		}
+	}
+	if err := os.WriteFile(path, []byte("CapEff:\tnonsense\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := heldCapabilities(path); err == nil {
+		t.Error("nonsense was read as capabilities")
+	}
+}
+
+func TestOlder(t *testing.T) {
+	for release, want := range map[string]bool{
+		"5.14.0-427.el9": true, "5.15.0-105-generic": false, "6.1.0-40-amd64": false, "4.19.0": true, "nonsense": false,
+	} {
+		if got := older(release, 5, 15); got != want {
+			t.Errorf("%s older than 5.15: %v", release, got)
+		}
+	}
+}
+
+func TestSizePools(t *testing.T) {
+	spec, err := bpf.LoadTracker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sizePools(spec, defaultMapBytes); err != nil {
+		t.Fatal(err)
+	}
+	if n := spec.Maps[bpf.TrackerMapQueues].MaxEntries; n != 4096 {
+		t.Errorf("%d queues", n)
+	}
+	// An eighth of the entries would be enough for 4,096 queues with one
+	// work request each.
+	if n := spec.Maps[bpf.TrackerMapSegments].MaxEntries; n < 4096 {
+		t.Errorf("the default bound leaves %d segments for 4096 queues", n)
+	}
+	if err := sizePools(spec, 1<<20); err == nil {
+		t.Error("1 MiB was enough")
+	}
+}
+
+func TestLedger(t *testing.T) {
+	books := newLedger()
+	books.add(&bpf.TrackerQueue{Posted: 10, Delivered: 3, Retired: 2, Undone: 1, Lost: 1, End: uint32(bpf.TrackerQueueEndEND_DESTROY)})
+	if got := books.discarded["destroy"]; got != 3 {
+		t.Errorf("%d discarded, want 3", got)
+	}
+	copied := books.clone()
+	copied.add(&bpf.TrackerQueue{Posted: 1, End: uint32(bpf.TrackerQueueEndEND_EXIT)})
+	if books.posted != 10 || len(books.discarded) != 1 {
+		t.Error("a copy shares what it counts")
+	}
+}
+
+func TestConfigDefaults(t *testing.T) {
+	cfg, err := Config{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.MaxMapBytes != 32<<20 || cfg.Root != "/" || !cfg.TakesProcess(1) || !cfg.TakesDevice("x") || cfg.Logger == nil {
+		t.Errorf("%+v", cfg)
+	}
+	for _, bad := range []Config{{EventBytes: 5000}, {EventBytes: 2048}, {Threshold: -1}} {
+		if _, err := bad.withDefaults(); err == nil {
+			t.Errorf("%+v was accepted", bad)
+		}
+	}
+}
