@@ -3,7 +3,6 @@ package tracer
 import (
 	"bytes"
 	"debug/elf"
-	"os"
 	"os/exec"
 	"testing"
 )
