@@ -1,0 +1,21 @@
+// Package provider answers one question: which instruction in which file.
+//
+// Applications post and poll through function pointers that libibverbs copies
+// from tables of the provider (libmlx5, librxe, …), so there is no exported
+// symbol to probe. This package finds the libraries in processes and reads
+// those tables statically, from files that are stripped:
+//
+//   - libibverbs is the file that defines the dynamic symbol verbs_set_ops.
+//     The body of that function says which slot of a table becomes which
+//     member of ibv_context, whatever the version of rdma-core.
+//   - A provider is a file that imports verbs_set_ops. The second argument of
+//     each call is the address of a table, and the relocations of the table
+//     are the addresses of post_send, post_recv, post_srq_recv and poll_cq.
+//
+// Everything read here belongs to somebody else and may be forged: sizes are
+// bounded, loops are bounded, and what does not add up is an error.
+//
+// The results for x86-64 are executed with probes on real libraries. Those
+// for arm64 are checked by table tests over real packages and have not been
+// executed.
+package provider

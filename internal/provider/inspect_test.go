@@ -1,0 +1,208 @@
+package provider
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestInspectVerbsByHand(t *testing.T) {
+	library, slots, err := InspectVerbs(bytes.NewReader(testVerbs()))
+	require.NoError(t, err)
+	assert.Equal(t, smallSlots(), slots)
+	assert.Equal(t, Verbs, library.Kind)
+	require.Len(t, library.Find(SetOps), 1)
+	assert.Equal(t, Target{Function: SetOps, Symbol: setOpsName, Offset: 0x1000, EntryOffset: 0x1000 + 11, ReturnOffset: 0x1004},
+		library.Find(SetOps)[0], "past endbr64, mov and test, on the first je")
+	require.Len(t, library.Find(CreateQP), 1)
+	assert.Equal(t, library.Find(CreateQP)[0].Offset, library.Find(CreateQP)[0].EntryOffset, "push at the start")
+}
+
+func TestInspectProviderByHand(t *testing.T) {
+	library, err := InspectProvider(bytes.NewReader(testProvider()), smallSlots())
+	require.NoError(t, err)
+	assert.Equal(t, []Target{
+		{Function: PostSend, Offset: 0x1000, EntryOffset: 0x1004, ReturnOffset: 0x1004},
+		{Function: PostRecv, Offset: 0x1010, EntryOffset: 0x1010, ReturnOffset: 0x1010},
+	}, library.Targets)
+	assert.Zero(t, library.Unresolved)
+	assert.Equal(t, []string{"poll_cq is ibv_cmd_poll_cq of another library: not a target"}, library.Notes)
+	assert.Equal(t, "unknown", library.Name)
+}
+
+// TestCallForms covers the ways a compiler passes the table and calls.
+func TestCallForms(t *testing.T) {
+	const table, slot = uint64(testData), uint64(testData + 0x80)
+	replace := func(code []byte, patches ...[2]uint64) func(*testELF) {
+		return func(e *testELF) {
+			last := len(e.funcs) - 1
+			e.code = e.code[:e.funcs[last].start-testCode]
+			e.funcs = e.funcs[:last]
+			at := e.add(code...)
+			for _, p := range patches {
+				patch(e, at+p[0], p[1])
+			}
+		}
+	}
+	tests := map[string]func(*testELF){
+		"call through the global offset table (-fno-plt)": replace(
+			[]byte{0x48, 0x8d, 0x35, 0, 0, 0, 0, 0xff, 0x15, 0, 0, 0, 0, 0xc3}, [2]uint64{3, table}, [2]uint64{9, slot}),
+		"call through a register": replace(
+			// mov rax, [rip+slot]; lea rsi, [rip+table]; call rax; ret
+			[]byte{0x48, 0x8b, 0x05, 0, 0, 0, 0, 0x48, 0x8d, 0x35, 0, 0, 0, 0, 0xff, 0xd0, 0xc3}, [2]uint64{3, slot}, [2]uint64{10, table}),
+		"table through other registers": replace(
+			// lea rbx, [rip+table-8]; nop; lea rsi, [rbx+8]; jmp [rip+slot]
+			[]byte{0x48, 0x8d, 0x1d, 0, 0, 0, 0, 0x90, 0x48, 0x8d, 0x73, 8, 0xff, 0x25, 0, 0, 0, 0}, [2]uint64{3, table - 8}, [2]uint64{14, slot}),
+		"table from a slot of the global offset table": func(e *testELF) {
+			replace([]byte{0x48, 0x8b, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0}, [2]uint64{3, testData + 0x88}, [2]uint64{9, slot})(e)
+			e.relative(testData+0x88, table)
+		},
+		"spilled to the stack": replace(
+			// lea rax, [rip+table]; mov [rsp+8], rax; mov rsi, [rsp+8]; jmp [rip+slot]
+			[]byte{0x48, 0x8d, 0x05, 0, 0, 0, 0, 0x48, 0x89, 0x44, 0x24, 8, 0x48, 0x8b, 0x74, 0x24, 8, 0xff, 0x25, 0, 0, 0, 0},
+			[2]uint64{3, table}, [2]uint64{19, slot}),
+		"choice of two": replace(
+			// lea rsi, [rip+table]; lea rax, [rip+table]; cmovne rsi, rax; jmp [rip+slot]
+			[]byte{0x48, 0x8d, 0x35, 0, 0, 0, 0, 0x48, 0x8d, 0x05, 0, 0, 0, 0, 0x48, 0x0f, 0x45, 0xf0, 0xff, 0x25, 0, 0, 0, 0},
+			[2]uint64{3, table}, [2]uint64{10, table}, [2]uint64{20, slot}),
+		"pointer from memory": func(e *testELF) {
+			// mov rsi, [rdi+16]; add rsi, 8; jmp [rip+slot]; some pointer leads to the table less 8
+			replace([]byte{0x48, 0x8b, 0x77, 16, 0x48, 0x83, 0xc6, 8, 0xff, 0x25, 0, 0, 0, 0}, [2]uint64{10, slot})(e)
+			e.relative(testData+0xf0, table-8)
+		},
+		"compact relocations": compact,
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			library, err := InspectProvider(bytes.NewReader(testProviderVariant(change)), smallSlots())
+			require.NoError(t, err)
+			assert.Zero(t, library.Unresolved, library.Notes)
+			require.Len(t, library.Targets, 2)
+			assert.EqualValues(t, 0x1000, library.Find(PostSend)[0].Offset)
+			assert.EqualValues(t, 0x1010, library.Find(PostRecv)[0].Offset)
+		})
+	}
+}
+
+// compact writes the table's relocations the compact way, with the addresses
+// in the data.
+func compact(e *testELF) {
+	kept := e.rela[:0]
+	for _, r := range e.rela {
+		if elf.R_X86_64(r.Info) != elf.R_X86_64_RELATIVE {
+			kept = append(kept, r)
+			continue
+		}
+		binary.LittleEndian.PutUint64(e.data[r.Off-testData:], uint64(r.Addend))
+	}
+	e.rela = kept
+	// An address, then a bitmap of which of the words after it follow.
+	e.relr = []uint64{testData + 16, 1 | 1<<1}
+}
+
+func TestUnresolved(t *testing.T) {
+	tests := map[string]func(*testELF){
+		"table from an argument": func(e *testELF) {
+			last := e.funcs[len(e.funcs)-1]
+			copy(e.code[last.start-testCode:], []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90})
+		},
+		"member is not a function": func(e *testELF) { e.rela[0].Addend++ },
+		"member is data":           func(e *testELF) { e.rela[0].Addend = testData },
+		"member is a number":       func(e *testELF) { e.data[0] = 1 },
+		"two pointers from memory": func(e *testELF) {
+			last := e.funcs[len(e.funcs)-1]
+			// mov rsi, [rdi+16]; three nops; jmp stub
+			copy(e.code[last.start-testCode:], []byte{0x48, 0x8b, 0x77, 16, 0x90, 0x90, 0x90})
+			e.relative(testData+0xf0, testData)
+			e.relative(testData+0xf8, testData-8)
+			e.data = append(make([]byte, 0), e.data...)
+			e.relative(testData+0xe8, testData+0x88)
+			e.relative(testData+0x88+24, e.funcs[0].start)
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			library, err := InspectProvider(bytes.NewReader(testProviderVariant(change)), smallSlots())
+			require.ErrorIs(t, err, ErrUnresolved)
+			assert.Nil(t, library)
+		})
+	}
+}
+
+func TestRefusedInstruction(t *testing.T) {
+	file := testProviderVariant(func(e *testELF) {
+		e.code[e.funcs[1].start-testCode] = 0xf4 // hlt
+	})
+	_, err := InspectProvider(bytes.NewReader(file), smallSlots())
+	require.ErrorIs(t, err, ErrRefusedInstruction)
+}
+
+func TestOneFunctionForTwo(t *testing.T) {
+	file := testProviderVariant(func(e *testELF) { e.rela[1].Addend = e.rela[0].Addend })
+	library, err := InspectProvider(bytes.NewReader(file), smallSlots())
+	require.NoError(t, err)
+	assert.Empty(t, library.Targets)
+	assert.Contains(t, library.Notes[1], "a stub, not a target")
+}
+
+func TestRefusedFiles(t *testing.T) {
+	verbs, provider := testVerbs(), testProvider()
+	change := func(file []byte, at int, b ...byte) []byte {
+		file = bytes.Clone(file)
+		copy(file[at:], b)
+		return file
+	}
+	tests := map[string]struct {
+		file []byte
+		want error
+	}{
+		"empty":                {nil, ErrNotELF},
+		"script":               {[]byte("#!/bin/sh\nexit 0\n"), ErrNotELF},
+		"32-bit":               {change(verbs, elf.EI_CLASS, byte(elf.ELFCLASS32)), Err32Bit},
+		"big-endian":           {change(verbs, elf.EI_DATA, byte(elf.ELFDATA2MSB)), ErrMachine},
+		"riscv":                {change(verbs, 18, byte(elf.EM_RISCV)), ErrMachine},
+		"provider for verbs":   {provider, ErrNotVerbs},
+		"headers cut off":      {verbs[:80], ErrMalformed},
+		"headers out of reach": {change(verbs, 32, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), ErrMalformed},
+		"many headers":         {change(verbs, 56, 0xff, 0xff), ErrMalformed},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := InspectVerbs(bytes.NewReader(test.file))
+			require.ErrorIs(t, err, test.want)
+		})
+	}
+	_, err := InspectProvider(bytes.NewReader(verbs), smallSlots())
+	require.ErrorIs(t, err, ErrNotVerbs)
+	_, err = InspectProvider(bytes.NewReader(nil), smallSlots())
+	require.ErrorIs(t, err, ErrNotELF)
+}
+
+// TestDigest: the digest is that of the code; the fingerprint notices a
+// forged table behind the same code.
+func TestDigest(t *testing.T) {
+	genuine := testProvider()
+	forged := testProviderVariant(func(e *testELF) { e.data[0xf8] = 1 })
+	one, err := InspectProvider(bytes.NewReader(genuine), smallSlots())
+	require.NoError(t, err)
+	two, err := InspectProvider(bytes.NewReader(forged), smallSlots())
+	require.NoError(t, err)
+	assert.Equal(t, one.Digest, two.Digest)
+	assert.NotEqual(t, fingerprintOf(t, genuine), fingerprintOf(t, forged))
+	other := testProviderVariant(func(e *testELF) { e.code = append(e.code, 0xcc) })
+	three, err := InspectProvider(bytes.NewReader(other), smallSlots())
+	require.NoError(t, err)
+	assert.NotEqual(t, one.Digest, three.Digest)
+}
+
+func fingerprintOf(t *testing.T, file []byte) [32]byte {
+	t.Helper()
+	img, err := openImage(bytes.NewReader(file))
+	require.NoError(t, err)
+	require.NoError(t, img.load())
+	return img.fingerprint()
+}
