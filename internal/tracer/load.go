@@ -41,13 +41,24 @@ func load(cfg Config, kind linkKind) (*kernelSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	collection, err := ebpf.NewCollection(spec)
+	shared, err := shareSpans(spec, cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range shared {
+		defer m.Close() // The collection has a reference of its own.
+	}
+	if err := sizePools(spec, cfg.MaxMapBytes); err != nil {
+		return nil, err
+	}
+	options := ebpf.CollectionOptions{MapReplacements: shared}
+	collection, err := ebpf.NewCollectionWithOptions(spec, options)
 	watches := true
 	if err != nil {
 		cfg.Logger.Debug("no probe on file mappings, looking into /proc instead", "error", err)
 		watches = false
 		delete(spec.Programs, fileWatcher)
-		collection, err = ebpf.NewCollection(spec)
+		collection, err = ebpf.NewCollectionWithOptions(spec, options)
 	}
 	if err != nil {
 		return nil, loadError(err)
@@ -78,12 +89,6 @@ func prepareSpec(cfg Config, kind linkKind) (*ebpf.CollectionSpec, error) {
 		}
 	}
 	spec.Maps[bpf.TrackerMapSlowEvents].MaxEntries = cfg.EventBytes
-	// Without another tool's map of application spans there is nothing to
-	// look up: one entry is the smallest map.
-	spec.Maps[bpf.TrackerMapTracesCtxV1].MaxEntries = 1
-	if err := sizePools(spec, cfg.MaxMapBytes); err != nil {
-		return nil, err
-	}
 	return spec, errors.Join(
 		spec.Variables["threshold_ns"].Set(uint64(cfg.Threshold.Nanoseconds())),
 		spec.Variables["histogram_edges"].Set(verbs.HistogramEdges()),
@@ -96,7 +101,8 @@ func sizePools(spec *ebpf.CollectionSpec, bound uint64) error {
 	segments := spec.Maps[bpf.TrackerMapSegments]
 	others := uint64(0)
 	for name, m := range spec.Maps {
-		if name != bpf.TrackerMapSegments {
+		// The map of application spans is another tool's, or tiny.
+		if name != bpf.TrackerMapSegments && name != bpf.TrackerMapTracesCtxV1 {
 			others += estimateBytes(m)
 		}
 	}

@@ -112,8 +112,8 @@ bool pause_due(struct driver *d)
 	return d->opt.pause_after && get(&d->posted) >= d->next_pause;
 }
 
-void pause_now(struct driver *d)
+uint64_t pause_begin(struct driver *d)
 {
 	d->next_pause = get(&d->posted) + d->opt.pause_after;
-	sleep_ns(d->opt.pause_ms * 1000000ull);
+	return now_ns() + d->opt.pause_ms * 1000000ull;
 }

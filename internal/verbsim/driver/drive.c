@@ -121,7 +121,9 @@ static void pause_turn(struct driver *d, struct plan *p)
 		return;
 	post_tails(d, p);
 	drain(d, p);
-	pause_now(d);
+	/* Progress threads go on polling while there is nothing to send. */
+	for (uint64_t end = pause_begin(d); now_ns() < end && !d->failed; sleep_ns(1000000))
+		poll_all(d, p);
 }
 
 void drive(struct driver *d, struct plan *p)

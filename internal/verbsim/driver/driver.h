@@ -240,7 +240,7 @@ bool run_more(struct driver *d);
 void run_tick(struct driver *d); /* once in every turn of a loop that posts */
 bool run_quiet(const struct driver *d);
 bool pause_due(struct driver *d);
-void pause_now(struct driver *d);
+uint64_t pause_begin(struct driver *d);
 void sleep_ns(uint64_t ns);
 
 /* truth.c: 0, or -1 after a message. suffix is appended to the names. */

@@ -27,7 +27,7 @@ static const struct flag flags[] = {
 	{ "provider", TEXT, AT(provider), 0, 0, "file of the provider" },
 	{ "depth", U32, AT(depth), 1, 32768, "work requests a Send Queue holds" },
 	{ "size", U64, AT(size), 0, 1 << 30, "bytes of a work request" },
-	{ "qps", U32, AT(qps), 1, 4096, "queue pairs that send" },
+	{ "qps", U32, AT(qps), 1, 16384, "queue pairs that send" },
 	{ "chain", U32, AT(chain), 1, 32768, "work requests of a post" },
 	{ "threads", U32, AT(threads), 1, 64, "threads that post (threads)" },
 	{ "op", OPCODE, AT(op), 0, 0, "write, write-imm, send, send-imm, read, swap or add" },

@@ -1,0 +1,316 @@
+//go:build e2e
+
+package tracer_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/rdmaradar/rdmaradar/internal/tracer"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// stageShares is how the durations of the pairs are divided.
+func stageShares(pairs []pair) map[string]float64 {
+	var total time.Duration
+	var sums [verbs.NumStages]time.Duration
+	for _, p := range pairs {
+		total += p.seen.Duration()
+		for i, stage := range p.seen.Stages {
+			sums[i] += stage
+		}
+	}
+	shares := map[string]float64{}
+	for i, sum := range sums {
+		shares[verbs.Stage(i).String()] = float64(sum) / float64(max(total, 1))
+	}
+	return shares
+}
+
+// A thread that polls late is told from a device that is slow: the first one's
+// time is in the stage poll, the other's in the stage device.
+func TestLatePollerIsToldFromSlowDevice(t *testing.T) {
+	for scenario, stage := range map[string]string{"late-poller": "poll", "slow-device": "device"} {
+		t.Run(scenario, func(t *testing.T) {
+			tr := startTracer(t, everything)
+			r := simulate(t, tr, scenario, "--seconds", "1.2")
+			shares := stageShares(r.checkPairs())
+			t.Logf("shares of the stages: %v", shares)
+			if shares[stage] < 0.6 {
+				t.Errorf("the stage %s has %.0f%% of the time", stage, 100*shares[stage])
+			}
+		})
+	}
+}
+
+// Sixteen queues that share a saturated port take long, and none is slow: the
+// port was busy. What is reported all the same was late on this machine, and
+// the truth says so.
+func TestSaturatedPortIsNotSlow(t *testing.T) {
+	const rate = 100e9 / 8
+	tr := startTracer(t, tracer.Config{
+		Threshold: 50 * time.Microsecond,
+		Rate:      func(string) (float64, bool) { return rate, true },
+	})
+	r := simulate(t, tr, "nccl-saturated", "--seconds", "1.5", "--rate-gbps", "100")
+	r.checkBooks()
+	right, wrong := r.pairs()
+	for _, problem := range wrong {
+		t.Errorf("wrong pair: %s", problem)
+	}
+	blamed := 0
+	for _, p := range right {
+		lateBy := time.Duration(p.truth.PollAfter - p.truth.Due)
+		if p.truth.Due == 0 || p.seen.Excess() > lateBy+p.seen.Threshold {
+			blamed++
+			t.Errorf("qp %#x: %v, busy %v, excess %v, but it was polled %v after the device was done",
+				p.seen.Queue.QPNumber, p.seen.Duration(), p.seen.Busy, p.seen.Excess(), lateBy)
+		}
+	}
+	durations := time.Duration(0)
+	timed := uint64(0)
+	r.series(func(s *verbs.Series) { durations += s.Sum; timed += s.Timed })
+	t.Logf("%d timed, %v on average, %d reported as slow, %d of them wrongly", timed, durations/time.Duration(max(timed, 1)), len(right), blamed)
+	if timed == 0 || durations/time.Duration(timed) < time.Millisecond {
+		t.Error("the port was not saturated: this says nothing")
+	}
+}
+
+// A request that never completes is reported once, within five seconds.
+func TestHangIsReportedOnce(t *testing.T) {
+	tr := startTracer(t, tracer.Config{Threshold: 50 * time.Microsecond})
+	makeKnown(t, nil)
+	collected := collect(tr)
+	w := startWorkload(t, "hang", "--seconds", "6")
+	w.waitReady()
+	w.release()
+	released := time.Now()
+	var oldest time.Duration
+	for time.Since(released) < 5500*time.Millisecond {
+		time.Sleep(500 * time.Millisecond)
+		for _, q := range snapshot(t, tr).Queues {
+			oldest = max(oldest, q.Oldest)
+		}
+	}
+	truth, _ := w.wait()
+	collected.mu.Lock()
+	defer collected.mu.Unlock()
+	if len(collected.stuck) != 1 {
+		t.Fatalf("%d reports of stuck requests, want 1", len(collected.stuck))
+	}
+	stuck := collected.stuck[0]
+	if int(stuck.Queue.Process.TGID) != truth.PID || stuck.Age < time.Second || stuck.Device != "sim0" {
+		t.Errorf("reported: %+v", stuck)
+	}
+	if oldest < 3*time.Second {
+		t.Errorf("the oldest outstanding request was %v old", oldest)
+	}
+	if truth.Counts.Outstanding == 0 {
+		t.Error("nothing hung")
+	}
+}
+
+// A process that was posting before the tracer came is counted at once and
+// timed only when it is certain: after wr_ids that do not repeat, or a drain.
+func TestMidstream(t *testing.T) {
+	for _, c := range []struct {
+		name, scenario string
+		flags          []string
+		timed          bool
+	}{
+		{"distinct wr_ids", "rate", []string{"--rate", "20000"}, true},
+		{"one wr_id", "perftest-lat", nil, false},
+		{"one wr_id, long runs", "perftest", nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			requireRoot(t)
+			w := startWorkload(t, c.scenario, append([]string{"--midstream", "--seconds", "3"}, c.flags...)...)
+			w.release()
+			w.waitReady()
+			time.Sleep(200 * time.Millisecond)
+			tr := startTracer(t, everything)
+			r := &run{t: t, collected: collect(tr)}
+			r.truth, r.records = w.wait()
+			time.Sleep(200 * time.Millisecond)
+			r.seen = r.collected.settle()
+			r.after = snapshot(t, tr)
+			r.checkBooks()
+			r.checkPairs()
+			got := r.completions()
+			if got.Unsynced == 0 || got.Seen == 0 {
+				t.Errorf("mid-stream, but %+v", got)
+			}
+			if (got.Matched > 0) != c.timed {
+				t.Errorf("%d were timed: %+v", got.Matched, got)
+			}
+		})
+	}
+}
+
+// A drain aligns a queue on which all wr_ids are equal.
+func TestDrainAligns(t *testing.T) {
+	requireRoot(t)
+	w := startWorkload(t, "perftest-lat", "--midstream", "--requests", "60000", "--rate", "20000", "--pause-after", "30000", "--pause-ms", "2500")
+	w.release()
+	w.waitReady()
+	tr := startTracer(t, everything)
+	r := &run{t: t, collected: collect(tr)}
+	r.truth, r.records = w.wait()
+	time.Sleep(200 * time.Millisecond)
+	r.seen = r.collected.settle()
+	r.after = snapshot(t, tr)
+	r.checkBooks()
+	r.checkPairs()
+	if got := r.completions(); got.Matched < 20000 || got.Unsynced == 0 {
+		t.Errorf("before the pause none should be timed, after it all: %+v", got)
+	}
+}
+
+// The default bound on memory holds, by the kernel's own count.
+func TestMapMemory(t *testing.T) {
+	tr := startTracer(t, tracer.Config{})
+	if got := tr.MapBytes(); got == 0 || got > 32<<20 {
+		t.Errorf("the maps take %d KiB", got>>10)
+	} else {
+		t.Logf("the maps take %.1f MiB", float64(got)/(1<<20))
+	}
+}
+
+// More queues than there are slots: the rest is untracked, and counted.
+func TestTooManyQueues(t *testing.T) {
+	tr := startTracer(t, tracer.Config{Threshold: time.Hour})
+	r := simulate(t, tr, "rate", "--qps", "4200", "--seconds", "1.5")
+	r.checkBooks()
+	r.checkCounts()
+	if r.after.UntrackedQueues == 0 && r.lost("untracked_queue") == 0 {
+		t.Error("4200 queues fit into 4096 slots")
+	}
+	t.Logf("%d untracked queues, %d requests lost on them, %d timed", r.after.UntrackedQueues, r.lost("untracked_queue"), r.matched())
+}
+
+// Probes come and go under load; the workload's own checks hold.
+func TestAttachAndDetachUnderLoad(t *testing.T) {
+	requireRoot(t)
+	w := startWorkload(t, "nccl", "--seconds", "50")
+	w.waitReady()
+	w.release()
+	for i := range 5 {
+		cfg := everything
+		tr, err := tracer.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		collect(tr)
+		time.Sleep(300 * time.Millisecond)
+		s := snapshot(t, tr)
+		if n := s.Completions.Seen; n == 0 {
+			t.Errorf("round %d: no completion seen", i)
+		}
+		if err := tr.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := tr.Close(); err != nil {
+			t.Errorf("closing twice: %v", err)
+		}
+	}
+	// On SIGTERM it drains its queues and checks its books.
+	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	w.wait()
+}
+
+const helperVariable = "RDMARADAR_TEST_TRACER_HELPER"
+
+// TestHelperTracer is the tracer that another test kills.
+func TestHelperTracer(t *testing.T) {
+	if os.Getenv(helperVariable) == "" {
+		t.Skip("runs only as a child of TestKilledTracerLeavesNothing")
+	}
+	tr, err := tracer.Start(t.Context(), tracer.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	collect(tr)
+	fmt.Println("tracing")
+	time.Sleep(time.Minute)
+}
+
+// A tracer that is killed leaves no program behind, and the workload goes on.
+func TestKilledTracerLeavesNothing(t *testing.T) {
+	requireRoot(t)
+	before := programs(t)
+	w := startWorkload(t, "nccl", "--seconds", "4")
+	w.waitReady()
+	w.release()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHelperTracer$", "-test.v")
+	child.Env = append(os.Environ(), helperVariable+"=1")
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitForLine(t, out, "tracing")
+	if got := programs(t); got <= before {
+		t.Errorf("%d programs with the tracer, %d before", got, before)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait()
+	deadline := time.Now().Add(10 * time.Second)
+	for programs(t) > before && time.Now().Before(deadline) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if got := programs(t); got > before {
+		t.Errorf("%d programs are left, %d before", got, before)
+	}
+	w.wait()
+}
+
+func waitForLine(t *testing.T, out interface{ Read([]byte) (int, error) }, line string) {
+	t.Helper()
+	var text strings.Builder
+	buffer := make([]byte, 4096)
+	for !strings.Contains(text.String(), line) {
+		n, err := out.Read(buffer)
+		text.Write(buffer[:n])
+		if err != nil {
+			t.Fatalf("the child ended: %v\n%s", err, text.String())
+		}
+	}
+}
+
+// programs counts the BPF programs of this project in the kernel.
+func programs(t *testing.T) int {
+	t.Helper()
+	names := map[string]bool{"enter_post_send": true, "leave_post_send": true, "enter_poll_cq": true, "leave_poll_cq": true}
+	n := 0
+	for id := ebpf.ProgramID(0); ; {
+		next, err := ebpf.ProgramGetNextID(id)
+		if err != nil {
+			return n
+		}
+		id = next
+		program, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue
+		}
+		if info, err := program.Info(); err == nil && names[info.Name] {
+			n++
+		}
+		_ = program.Close()
+	}
+}
