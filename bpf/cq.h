@@ -6,6 +6,7 @@
 #include "maps/cqs.h"
 #include "process.h"
 
+/* What is known of a CQ; NULL when there is no room for another one. */
 static __always_inline struct cq *cq_of(struct caller *caller, __u64 address)
 {
 	struct cq_key key = {.incarnation = caller->incarnation, .cq = address, .tgid = caller->tgid};

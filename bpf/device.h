@@ -6,8 +6,7 @@
 #include "maps/device_index.h"
 #include "maps/devices.h"
 
-/* The next index that no device has; user space starts it past the devices
- * that it named. */
+/* The next index that no device has. User space follows it to name them. */
 volatile __u32 next_device = 0;
 
 struct device_name {
@@ -52,4 +51,11 @@ static __noinline __u32 device_of_context(__u64 context)
 static __always_inline struct device *device_at(__u32 index)
 {
 	return bpf_map_lookup_elem(&devices, &index);
+}
+
+static __always_inline bool is_ignored_device(__u32 index)
+{
+	struct device *device = device_at(index);
+
+	return device && device->ignored;
 }

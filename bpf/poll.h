@@ -59,6 +59,9 @@ static __always_inline void deliver_failure(struct queue *queue, __u32 slot, str
 static __noinline void deliver_stranger(struct queue_key *key, struct delivery *delivery)
 {
 	__u32 device = device_of_context(key->object);
+	if (is_ignored_device(device))
+		return;
+	count(COMPLETIONS_SEEN);
 	bool untracked = bpf_map_lookup_elem(&untracked_queues, key) != NULL;
 
 	if (delivery->wc.status == IBV_WC_SUCCESS && delivery->wc.opcode & IBV_WC_RECV)
@@ -74,10 +77,14 @@ static __always_inline void deliver(struct delivery *delivery)
 	__u32 slot;
 	struct queue *queue = find_queue(&key, &slot);
 
-	count(COMPLETIONS_SEEN);
-	if (!queue)
+	if (!queue) {
 		deliver_stranger(&key, delivery);
-	else if (delivery->wc.status != IBV_WC_SUCCESS)
+		return;
+	}
+	if (is_ignored_device(queue->device))
+		return;
+	count(COMPLETIONS_SEEN);
+	if (delivery->wc.status != IBV_WC_SUCCESS)
 		deliver_failure(queue, slot, delivery);
 	else if (delivery->wc.opcode & IBV_WC_RECV)
 		deliver_receive(queue, queue->device, delivery);
@@ -111,7 +118,10 @@ LOOP_BODY(deliver_completion, struct batch)
 static __always_inline void lose_completions(struct cq *cq, __u32 reason, __u32 n)
 {
 	count_n(reason, n);
-	__sync_fetch_and_add(&cq->loss_epoch, 1);
+	if (cq)
+		__sync_fetch_and_add(&cq->loss_epoch, 1);
+	else
+		__sync_fetch_and_add(&lost_completions, 1);
 }
 
 static __always_inline void deliver_batch(struct thread *thread, struct cq *cq, __u32 n)
@@ -125,9 +135,8 @@ static __always_inline void deliver_batch(struct thread *thread, struct cq *cq, 
 	};
 
 	delivery->cq_address = thread->poll.object;
-	delivery->cq_context = cq->context;
-	delivery->short_poll_ns = cq->short_poll_ns;
-	delivery->loss_epoch = cq->loss_epoch;
+	delivery->short_poll_ns = cq ? cq->short_poll_ns : 0;
+	delivery->loss_epoch = (cq ? cq->loss_epoch : 0) + lost_completions;
 	delivery->now = bpf_ktime_get_ns();
 	LOOP(deliver_completion, &batch);
 	if (batch.unread)
@@ -158,19 +167,19 @@ static __always_inline void poll_returned(int result, __u32 cookie)
 	if (n > call->count)
 		n = call->count;
 
-	struct caller *caller = &thread->delivery.caller;
-	*caller = current_caller();
-	struct cq *cq = cq_of(caller, call->object);
-	if (!cq)
+	struct delivery *delivery = &thread->delivery;
+	delivery->caller = current_caller();
+	if (n && is_ignored_process(&delivery->caller))
 		return;
+	struct cq *cq = cq_of(&delivery->caller, call->object);
 	if (n) {
-		if (bpf_probe_read_user(&cq->context, sizeof(cq->context),
+		if (bpf_probe_read_user(&delivery->cq_context, sizeof(delivery->cq_context),
 					(void *)(call->object + IBV_CQ_CONTEXT))) {
 			lose_completions(cq, LOSS_READ_CQ, n);
 			return;
 		}
 		deliver_batch(thread, cq, n);
 	}
-	if (n < call->count && call->entry_ns > cq->short_poll_ns)
+	if (cq && n < call->count && call->entry_ns > cq->short_poll_ns)
 		cq->short_poll_ns = call->entry_ns;
 }

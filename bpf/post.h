@@ -252,13 +252,6 @@ static __always_inline struct queue *queue_of_qp(struct caller *caller, struct i
 	return queue;
 }
 
-static __always_inline bool is_ignored(struct queue *queue)
-{
-	struct device *device = device_at(queue->device);
-
-	return device && device->ignored;
-}
-
 /* A post that is entered while another one of the same queue has not returned
  * may reach the hardware before it. A thread that died inside a post must not
  * leave this on for ever. */
@@ -296,12 +289,11 @@ static __always_inline void post_entered(__u64 qp_address, __u64 wr, __u64 bad, 
 	struct queue *queue = queue_of_qp(&caller, &qp, &slot);
 	struct chain chain = measure_chain(wr);
 	if (!queue) {
-		struct process *process = bpf_map_lookup_elem(&processes, &caller.tgid);
-		if (!process || !process->ignored)
+		if (!is_ignored_process(&caller))
 			count_untracked(chain.count);
 		return;
 	}
-	if (is_ignored(queue))
+	if (is_ignored_device(queue->device))
 		return;
 	if (queue->sync == QUEUE_NEW)
 		decide_first_sync(queue, cookie);

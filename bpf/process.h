@@ -17,3 +17,10 @@ static __always_inline struct caller current_caller(void)
 	caller.incarnation = caller.start_ns + BPF_CORE_READ(task, self_exec_id);
 	return caller;
 }
+
+static __always_inline bool is_ignored_process(struct caller *caller)
+{
+	struct process *process = bpf_map_lookup_elem(&processes, &caller->tgid);
+
+	return process && process->incarnation == caller->incarnation && process->ignored;
+}

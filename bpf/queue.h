@@ -50,7 +50,8 @@ static __always_inline bool admit_process(struct caller *caller)
 		.incarnation = caller->incarnation,
 		.start_ns = caller->start_ns,
 	};
-	bpf_map_update_elem(&processes, &caller->tgid, &process, BPF_ANY);
+	if (bpf_map_update_elem(&processes, &caller->tgid, &process, BPF_ANY))
+		count(LOSS_PROCESSES_FULL);
 	tell(CONTROL_NEW_PROCESS, caller->tgid, caller->incarnation);
 	return true;
 }

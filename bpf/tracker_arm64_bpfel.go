@@ -64,18 +64,18 @@ const (
 	TrackerCounterLOSS_SERIES_FULL            TrackerCounter = 27
 	TrackerCounterLOSS_REJECTED_FULL          TrackerCounter = 28
 	TrackerCounterLOSS_DEVICES_FULL           TrackerCounter = 29
-	TrackerCounterLOSS_BAD_WR                 TrackerCounter = 30
-	TrackerCounterLOSS_RECEIVE_CHAIN_TOO_DEEP TrackerCounter = 31
-	TrackerCounterLOSS_CONTENDED              TrackerCounter = 32
-	TrackerCounterDUPLICATE_HITS              TrackerCounter = 33
-	TrackerCounterSLOW_SEEN                   TrackerCounter = 34
-	TrackerCounterSLOW_BELOW_FLOOR            TrackerCounter = 35
-	TrackerCounterCOUNTERS                    TrackerCounter = 36
+	TrackerCounterLOSS_PROCESSES_FULL         TrackerCounter = 30
+	TrackerCounterLOSS_BAD_WR                 TrackerCounter = 31
+	TrackerCounterLOSS_RECEIVE_CHAIN_TOO_DEEP TrackerCounter = 32
+	TrackerCounterLOSS_CONTENDED              TrackerCounter = 33
+	TrackerCounterDUPLICATE_HITS              TrackerCounter = 34
+	TrackerCounterSLOW_SEEN                   TrackerCounter = 35
+	TrackerCounterSLOW_BELOW_FLOOR            TrackerCounter = 36
+	TrackerCounterCOUNTERS                    TrackerCounter = 37
 )
 
 type TrackerCq struct {
 	_           structs.HostLayout
-	Context     uint64
 	ShortPollNs uint64
 	LossEpoch   uint32
 	Pad         uint32
@@ -486,6 +486,7 @@ const (
 	TrackerVarCollection        = "collection"
 	TrackerVarHaveTraceContexts = "have_trace_contexts"
 	TrackerVarHistogramEdges    = "histogram_edges"
+	TrackerVarLostCompletions   = "lost_completions"
 	TrackerVarNextDevice        = "next_device"
 	TrackerVarSomeZero          = "some_zero"
 	TrackerVarThresholdNs       = "threshold_ns"
@@ -596,6 +597,7 @@ type TrackerVariableSpecs struct {
 	Collection        *ebpf.VariableSpec `ebpf:"collection"`
 	HaveTraceContexts *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.VariableSpec `ebpf:"histogram_edges"`
+	LostCompletions   *ebpf.VariableSpec `ebpf:"lost_completions"`
 	NextDevice        *ebpf.VariableSpec `ebpf:"next_device"`
 	SomeZero          *ebpf.VariableSpec `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.VariableSpec `ebpf:"threshold_ns"`
@@ -688,6 +690,7 @@ type TrackerVariables struct {
 	Collection        *ebpf.Variable `ebpf:"collection"`
 	HaveTraceContexts *ebpf.Variable `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.Variable `ebpf:"histogram_edges"`
+	LostCompletions   *ebpf.Variable `ebpf:"lost_completions"`
 	NextDevice        *ebpf.Variable `ebpf:"next_device"`
 	SomeZero          *ebpf.Variable `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.Variable `ebpf:"threshold_ns"`

@@ -154,7 +154,6 @@ struct cq_key {
 };
 
 struct cq {
-	__u64 context;
 	__u64 short_poll_ns; /* entry of the last poll that came back with fewer than asked */
 	__u32 loss_epoch;    /* rises when completions of this CQ were lost */
 	__u32 pad;
@@ -235,6 +234,7 @@ enum counter {
 	LOSS_SERIES_FULL,
 	LOSS_REJECTED_FULL,
 	LOSS_DEVICES_FULL,
+	LOSS_PROCESSES_FULL,
 	LOSS_BAD_WR,
 	LOSS_RECEIVE_CHAIN_TOO_DEEP,
 	LOSS_CONTENDED,

@@ -34,6 +34,7 @@ var otherLosses = map[bpf.TrackerCounter]string{
 	bpf.TrackerCounterLOSS_SERIES_FULL:            "series_map_full",
 	bpf.TrackerCounterLOSS_REJECTED_FULL:          "rejected_map_full",
 	bpf.TrackerCounterLOSS_DEVICES_FULL:           "device_map_full",
+	bpf.TrackerCounterLOSS_PROCESSES_FULL:         "process_map_full",
 	bpf.TrackerCounterLOSS_BAD_WR:                 "bad_wr_not_found",
 	bpf.TrackerCounterLOSS_RECEIVE_CHAIN_TOO_DEEP: "receive_chain_too_deep",
 	bpf.TrackerCounterLOSS_CONTENDED:              "contended",

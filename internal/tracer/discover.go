@@ -150,8 +150,36 @@ func (t *Tracer) control(event bpf.TrackerControlEvent) error {
 	}
 }
 
-// lookInto probes the verbs libraries of one process that are not known yet.
+// lookInto probes the verbs libraries of one process that are not known yet. A
+// process that asks again and again is looked into once a second.
 func (t *Tracer) lookInto(tgid uint32) error {
+	t.mu.Lock()
+	_, recently := t.looked[tgid]
+	t.looked[tgid] = recently
+	t.mu.Unlock()
+	if recently {
+		return nil
+	}
+	return t.lookNow(tgid)
+}
+
+// lookAgain looks into the processes that asked more than once since the last
+// scan. It is called with mu held.
+func (t *Tracer) lookAgain() {
+	for tgid, again := range t.looked {
+		delete(t.looked, tgid)
+		if !again {
+			continue
+		}
+		t.run(func() {
+			if err := t.lookNow(tgid); err != nil {
+				t.log.Warn("probing new libraries failed", "error", err)
+			}
+		})
+	}
+}
+
+func (t *Tracer) lookNow(tgid uint32) error {
 	files, err := t.finder.Process(int(tgid))
 	if err != nil {
 		t.log.Debug("a process was not looked into", "pid", tgid, "error", err)

@@ -143,24 +143,28 @@ func (k *kernelSide) endQueues(now uint64, reason bpf.TrackerQueueEnd, matches f
 	})
 }
 
+// cqIdle is how long a Completion Queue may be idle before what is known of it
+// gives way to that of others: its destruction is not seen.
+const cqIdle = time.Minute
+
+// forgetIdleCQs makes room when the map of Completion Queues fills up.
+func (t *Tracer) forgetIdleCQs(now uint64) error {
+	if now < t.nextCQScan {
+		return nil
+	}
+	t.nextCQScan = now + uint64(10*time.Second)
+	var key bpf.TrackerCqKey
+	var value bpf.TrackerCq
+	return deleteMatching(t.side.maps.Cqs, &key, &value, func() bool {
+		return value.LossEpoch == 0 && now > value.ShortPollNs+uint64(cqIdle)
+	})
+}
+
 // forgetCQs drops what is known of the Completion Queues that match.
 func (k *kernelSide) forgetCQs(matches func(*bpf.TrackerCqKey) bool) error {
 	var key bpf.TrackerCqKey
 	var value bpf.TrackerCq
-	var drop []bpf.TrackerCqKey
-	entries := k.maps.Cqs.Iterate()
-	for entries.Next(&key, &value) {
-		if matches(&key) {
-			drop = append(drop, key)
-		}
-	}
-	for i := range drop {
-		_ = k.maps.Cqs.Delete(&drop[i]) // It may be gone already.
-	}
-	if err := entries.Err(); err != nil {
-		return fmt.Errorf("reading the completion queues: %w", err)
-	}
-	return nil
+	return deleteMatching(k.maps.Cqs, &key, &value, func() bool { return matches(&key) })
 }
 
 // oldest finds the oldest work request of a queue whose completion is due.

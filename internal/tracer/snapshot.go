@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -199,8 +200,7 @@ func (t *Tracer) Snapshot() (verbs.Snapshot, error) {
 	if err := t.side.interval.Set(t.interval); err != nil {
 		return verbs.Snapshot{}, fmt.Errorf("starting a new interval: %w", err)
 	}
-	t.forgetExited()
-	return snapshot, nil
+	return snapshot, t.forgetExited()
 }
 
 func wqeBalance(books *ledger, outstanding uint64, counters *[bpf.TrackerCounterCOUNTERS]uint64) verbs.WQEBalance {
@@ -252,9 +252,9 @@ func (t *Tracer) probeInfo() []verbs.ProbeInfo {
 }
 
 // forgetExited drops the aggregates of processes that the snapshot listed.
-func (t *Tracer) forgetExited() {
+func (t *Tracer) forgetExited() error {
 	if len(t.exited) == 0 {
-		return
+		return nil
 	}
 	gone := t.exited
 	t.exited = map[verbs.ProcessID]bool{}
@@ -263,10 +263,10 @@ func (t *Tracer) forgetExited() {
 	}
 	var key bpf.TrackerSeriesKey
 	var value bpf.TrackerSeries
-	deleteMatching(t.side.maps.Aggregates, &key, &value, func() bool { return isGone(key.Tgid, key.Incarnation) })
+	series := deleteMatching(t.side.maps.Aggregates, &key, &value, func() bool { return isGone(key.Tgid, key.Incarnation) })
 	var rejectedKey bpf.TrackerRejectedKey
 	var count uint64
-	deleteMatching(t.side.maps.Rejected, &rejectedKey, &count, func() bool {
+	posts := deleteMatching(t.side.maps.Rejected, &rejectedKey, &count, func() bool {
 		return isGone(rejectedKey.Tgid, rejectedKey.Incarnation)
 	})
 	for process := range gone {
@@ -276,11 +276,12 @@ func (t *Tracer) forgetExited() {
 			}
 		}
 	}
+	return errors.Join(series, posts)
 }
 
 // deleteMatching removes the entries of a hash map for which matches reports
 // true, after key and value were set.
-func deleteMatching[K, V any](m *ebpf.Map, key *K, value *V, matches func() bool) {
+func deleteMatching[K, V any](m *ebpf.Map, key *K, value *V, matches func() bool) error {
 	var drop []K
 	entries := m.Iterate()
 	for entries.Next(key, value) {
@@ -291,4 +292,8 @@ func deleteMatching[K, V any](m *ebpf.Map, key *K, value *V, matches func() bool
 	for i := range drop {
 		_ = m.Delete(&drop[i]) // It may be gone already.
 	}
+	if err := entries.Err(); err != nil {
+		return fmt.Errorf("reading %s: %w", m.String(), err)
+	}
+	return nil
 }

@@ -62,6 +62,10 @@ type Tracer struct {
 	ending      map[verbs.ProcessID]time.Time
 	exited      map[verbs.ProcessID]bool
 	reported    map[stuckKey]bool
+	// looked says which processes were looked into since the last scan, and
+	// whether they asked for it again.
+	looked     map[uint32]bool
+	nextCQScan uint64
 }
 
 // Start loads the programs, probes every verbs library that is installed or in
@@ -96,6 +100,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		ending:      map[verbs.ProcessID]time.Time{},
 		exited:      map[verbs.ProcessID]bool{},
 		reported:    map[stuckKey]bool{},
+		looked:      map[uint32]bool{},
 	}
 	if err := t.begin(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -227,8 +232,10 @@ func (t *Tracer) scan() error {
 		t.endDead(now),
 		t.side.recycle(now, t.books),
 		t.reportStuck(now),
+		t.forgetIdleCQs(now),
 		t.dropDuplicates(),
 	}
+	t.lookAgain()
 	for process, since := range t.ending {
 		if time.Since(since) > quarantine+2*scanInterval {
 			delete(t.ending, process)
@@ -240,18 +247,23 @@ func (t *Tracer) scan() error {
 
 // endDead ends the queues of processes whose exit was not told.
 func (t *Tracer) endDead(now uint64) error {
+	known := map[verbs.ProcessID]bool{}
 	var tgid uint32
 	var process bpf.TrackerProcess
-	var dead []verbs.ProcessID
 	entries := t.side.maps.Processes.Iterate()
 	for entries.Next(&tgid, &process) {
-		if _, err := os.Stat(rooted(t.cfg.Root, "/proc/") + strconv.Itoa(int(tgid))); errors.Is(err, os.ErrNotExist) {
-			dead = append(dead, verbs.ProcessID{TGID: tgid, Incarnation: process.Incarnation})
-		}
+		known[verbs.ProcessID{TGID: tgid, Incarnation: process.Incarnation}] = true
 	}
-	errs := []error{entries.Err()}
-	for _, id := range dead {
-		errs = append(errs, t.endProcess(now, id, bpf.TrackerQueueEndEND_EXIT))
+	errs := []error{entries.Err(), t.side.forEachQueue(func(_ uint32, q *bpf.TrackerQueue) error {
+		if q.EndedNs == 0 {
+			known[processOf(&q.Key)] = true
+		}
+		return nil
+	})}
+	for id := range known {
+		if _, err := os.Stat(rooted(t.cfg.Root, "/proc/") + strconv.Itoa(int(id.TGID))); errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, t.endProcess(now, id, bpf.TrackerQueueEndEND_EXIT))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -277,10 +289,9 @@ func (t *Tracer) endProcess(now uint64, id verbs.ProcessID, reason bpf.TrackerQu
 func (t *Tracer) forgetUntracked(id verbs.ProcessID) error {
 	var key bpf.TrackerQueueKey
 	var seen uint64
-	deleteMatching(t.side.maps.UntrackedQueues, &key, &seen, func() bool {
+	return deleteMatching(t.side.maps.UntrackedQueues, &key, &seen, func() bool {
 		return key.Tgid == id.TGID && key.Incarnation == id.Incarnation
 	})
-	return nil
 }
 
 func monotonic() (uint64, error) {

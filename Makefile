@@ -1,0 +1,67 @@
+# RDMA radar. `make` alone lists the targets; what takes more than a line or
+# two is in scripts/.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+export DEMO_SECONDS ?= 20
+
+# gotestsum says in the end what failed and what was skipped, and why.
+gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
+
+.PHONY: help demo test unit e2e lab generate check-generated build bench lint clean
+.PHONY: verbsim check-demo debian-packages setup-demo setup-generate setup-unit setup-lab setup-lint
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: check-demo setup-demo build verbsim ## watch slow work requests of a simulated job, live (root; DEMO_SECONDS=20)
+	@bin/demo
+
+test: ## run the tiers unit, e2e and lab, and print the time of each (root)
+	@scripts/tiers.sh build unit e2e lab
+
+unit: setup-unit debian-packages check-generated ## vet, generated files, every package under the race detector
+	go vet ./...
+	$(gotestsum) --format pkgname -- -race -timeout 10m ./...
+
+e2e: setup-demo build verbsim ## end to end on this host: simulated verbs workloads, the built collector (root)
+	packages=$$(scripts/tagged-packages.sh e2e); \
+	$(gotestsum) --format testname -- -tags e2e -count 1 -p 1 -timeout 10m $$packages
+
+lab: setup-lab build ## end to end in virtual machines with soft-RoCE devices (root)
+	packages=$$(scripts/tagged-packages.sh lab); \
+	$(gotestsum) --format testname -- -tags lab -count 1 -p 1 -timeout 30m $$packages
+
+generate: setup-generate ## regenerate BPF objects, their Go bindings and the receiver's metadata
+	go generate ./...
+
+check-generated: setup-generate ## fail when a committed generated file differs from what its source gives
+	@scripts/check-generated.sh
+
+build: ## build the collector distribution, bin/otelcol-rdma
+	@scripts/build.sh
+
+verbsim: setup-demo ## build the simulated verbs provider and workload
+	@$(MAKE) --no-print-directory -C internal/verbsim
+
+bench: ## run the Go benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+lint: setup-lint ## gofumpt, staticcheck, shellcheck
+	@scripts/lint.sh
+
+clean: ## remove what was built and what the demo and tests wrote
+	rm -rf bin out
+
+check-demo:
+	@go build -o bin/demo ./internal/demo
+	@bin/demo check
+
+# What the table test of internal/provider reads.
+debian-packages:
+	@internal/provider/testdata/fetch.sh
+
+setup-demo setup-generate setup-unit setup-lab setup-lint: setup-%:
+	@scripts/setup.sh $*

@@ -1,0 +1,125 @@
+//go:build e2e
+
+// Package config holds collector configurations. The test holds them against
+// the built collector.
+package config
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+const collector = "../bin/otelcol-rdma"
+
+// run starts the built collector with no environment but what the
+// configurations name, and returns all it printed.
+func run(t *testing.T, arguments ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), collector, arguments...)
+	command.Env = []string{"GATEWAY=localhost:4317", "RDMA_TOKEN=token"}
+	output, err := command.CombinedOutput()
+	return string(output), err
+}
+
+func TestCollectorListsReceiverForThreeSignals(t *testing.T) {
+	output, err := run(t, "components")
+	require.NoError(t, err, output)
+
+	var listed struct {
+		Receivers []struct {
+			Name      string
+			Stability map[string]string
+		}
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(output), &listed))
+	for _, receiver := range listed.Receivers {
+		if receiver.Name != "rdma" {
+			continue
+		}
+		want := map[string]string{"traces": "Development", "metrics": "Development", "logs": "Development"}
+		assert.Equal(t, want, receiver.Stability)
+		return
+	}
+	t.Fatalf("no receiver named rdma in:\n%s", output)
+}
+
+func TestShippedConfigurationsAreValid(t *testing.T) {
+	paths, err := filepath.Glob("*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		t.Run(path, func(t *testing.T) {
+			output, err := run(t, "validate", "--config", path)
+			assert.NoError(t, err, output)
+		})
+	}
+}
+
+// A configuration may ask for no other variable than these two: whoever rolls
+// it out would not know to set it.
+func TestShippedConfigurationsNameTwoVariablesAlone(t *testing.T) {
+	paths, err := filepath.Glob("*.yaml")
+	require.NoError(t, err)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, part := range strings.Split(string(text), "${")[1:] {
+			name, _, _ := strings.Cut(part, "}")
+			assert.Contains(t, []string{"env:GATEWAY", "env:RDMA_TOKEN"}, name, path)
+		}
+	}
+}
+
+func TestWrongConfigurationsAreRejected(t *testing.T) {
+	tests := []struct {
+		name, receiver string
+		// says are parts of the sentence that a person needs to mend it.
+		says []string
+	}{
+		{"threshold of no unit", "threshold: 50", []string{"threshold", "1µs"}},
+		{"negative threshold", "threshold: -1us", []string{"threshold", "-1µs", "set it to"}},
+		{"threshold is not a duration", "threshold: fast", []string{"threshold", "invalid duration"}},
+		{"no interval", "collection_interval: 0s", []string{"collection_interval", "set it to"}},
+		{"nothing exported", "max_exported_per_second: 0", []string{"max_exported_per_second", "set it to"}},
+		{"negative series", "max_series: -1", []string{"max_series", "set it to"}},
+		{"map memory in bytes", "max_map_mib: 33554432", []string{"max_map_mib", "set it to"}},
+		{"unknown histogram", "histogram: linear", []string{"histogram", "linear", "exponential"}},
+		{"unknown error mode", "error_mode: panic", []string{"error_mode", "panic", "ignore", "propagate"}},
+		{"relative root", "root_path: host", []string{"root_path", "absolute"}},
+		{"broken pattern", "devices: {include: [{regexp: '('}]}", []string{"devices", "include"}},
+		{"misspelt key", "treshold: 50us", []string{"treshold"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "config.yaml")
+			require.NoError(t, os.WriteFile(path, []byte(configurationWith(test.receiver)), 0o600))
+			output, err := run(t, "validate", "--config", path)
+			require.Error(t, err, "the collector accepted %s", test.receiver)
+			for _, part := range test.says {
+				assert.Contains(t, output, part)
+			}
+			assert.NotContains(t, output, "panic: ")
+		})
+	}
+}
+
+func configurationWith(receiver string) string {
+	return `receivers:
+  rdma:
+    ` + receiver + `
+exporters:
+  debug:
+service:
+  pipelines:
+    metrics:
+      receivers: [rdma]
+      exporters: [debug]
+`
+}

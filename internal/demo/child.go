@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// stopGrace is how long a child may take to end after SIGTERM.
+const stopGrace = 15 * time.Second
+
+// child is a program of the demonstration, its output in a file.
+type child struct {
+	name string
+	log  string
+	stop context.CancelFunc
+	done chan struct{}
+	err  error
+}
+
+// start runs a program until it ends, stop is called or ctx is done. It must be
+// called on a locked OS thread: the child is told when that thread ends, so that
+// a killed demonstration leaves nothing behind.
+func start(ctx context.Context, log string, program string, arguments ...string) (*child, error) {
+	output, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer output.Close()
+
+	ctx, cancel := context.WithCancel(ctx)
+	command := exec.CommandContext(ctx, program, arguments...)
+	command.Stdout, command.Stderr = output, output
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
+	command.WaitDelay = stopGrace
+	if err := command.Start(); err != nil {
+		cancel()
+		return nil, fmt.Errorf("starting %s: %w", program, err)
+	}
+
+	c := &child{name: program, log: log, stop: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		err := command.Wait()
+		if err != nil && !errors.Is(err, context.Canceled) {
+			c.err = fmt.Errorf("%s: %w; the end of %s:\n%s", program, err, log, tail(log, 10))
+		}
+	}()
+	return c, nil
+}
+
+// ended reports whether the program has ended.
+func (c *child) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait returns once the program has ended: nil when it ended well or as told.
+func (c *child) wait() error {
+	<-c.done
+	c.stop()
+	return c.err
+}
+
+// awaitLine returns when the program has printed text, with an error when it
+// ends first or takes longer than limit.
+func (c *child) awaitLine(ctx context.Context, text string, limit time.Duration) error {
+	deadline := time.Now().Add(limit)
+	for {
+		printed, err := os.ReadFile(c.log)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(printed), text) {
+			return nil
+		}
+		if c.ended() {
+			return fmt.Errorf("%s ended before it was ready; the end of %s:\n%s", c.name, c.log, tail(c.log, 10))
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s was not ready within %s; the end of %s:\n%s", c.name, limit, c.log, tail(c.log, 10))
+		}
+		if err := sleep(ctx, pollInterval); err != nil {
+			return err
+		}
+	}
+}
+
+// tail returns the last lines of a file, or why it cannot be read.
+func tail(path string, lines int) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(all[max(len(all)-lines, 0):], "\n")
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func startShell(t *testing.T, script string) *child {
+	t.Helper()
+	runtime.LockOSThread()
+	c, err := start(t.Context(), filepath.Join(t.TempDir(), "log"), "/bin/sh", "-c", script)
+	require.NoError(t, err)
+	return c
+}
+
+func TestChildThatFailsSaysWhy(t *testing.T) {
+	c := startShell(t, "echo no such device; exit 3")
+	err := c.wait()
+	assert.ErrorContains(t, err, "exit status 3")
+	assert.ErrorContains(t, err, "no such device")
+	assert.True(t, c.ended())
+}
+
+func TestChildThatEndsWell(t *testing.T) {
+	assert.NoError(t, startShell(t, "exit 0").wait())
+}
+
+func TestChildIsAskedToStop(t *testing.T) {
+	c := startShell(t, "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done")
+	require.NoError(t, c.awaitLine(t.Context(), "ready", 10*time.Second))
+	c.stop()
+	assert.NoError(t, c.wait())
+}
+
+func TestChildThatEndsBeforeItIsReady(t *testing.T) {
+	c := startShell(t, "echo cannot start")
+	assert.ErrorContains(t, c.awaitLine(t.Context(), "ready", 10*time.Second), "cannot start")
+	assert.NoError(t, c.wait())
+}
+
+func TestChildThatIsNeverReady(t *testing.T) {
+	c := startShell(t, "exec sleep 60")
+	assert.ErrorContains(t, c.awaitLine(t.Context(), "ready", 100*time.Millisecond), "not ready within")
+	c.stop()
+	_ = c.wait()
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	outDirectory  = "out/demo"
+	collectorPath = "bin/otelcol-rdma"
+	workloadPath  = "bin/verbsim"
+	configPath    = "config/demo.yaml"
+
+	spikeMicroseconds = 450
+	spikesPerSecond   = 3
+
+	pollInterval = 50 * time.Millisecond
+	// readyLimit bounds the start of the collector. What it says for each verbs
+	// library that it traces is readyText; the installed ones come first.
+	readyLimit = 30 * time.Second
+	readyText  = "probing"
+	// showLimit is how soon a slow work request must be on the screen.
+	showLimit = 5 * time.Second
+	// drainTime lets the collector export what the workload did last: a slow
+	// completion leaves it after at most 2 s.
+	drainTime = 3 * time.Second
+)
+
+// demo is one run of the demonstration.
+type demo struct {
+	length time.Duration
+	out    io.Writer
+	table  table
+
+	traces   follower
+	exported []slowRequest
+	// latest is the longest time from the end of a request to its row.
+	latest time.Duration
+}
+
+func (d *demo) run(ctx context.Context) error {
+	if err := checkPrograms(collectorPath, workloadPath, configPath); err != nil {
+		return err
+	}
+	root, err := prepare(outDirectory)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "For %s a simulated job posts as NCCL does; its device delays %d requests a second by %d µs, on one queue pair.\n\n",
+		d.length, spikesPerSecond, spikeMicroseconds)
+	d.traces.path = inOut("traces.jsonl")
+	defer d.traces.close()
+
+	collector, err := startCollector(ctx, root)
+	if err != nil {
+		return err
+	}
+	err = d.runWorkload(ctx, collector, root)
+	collector.stop()
+	if err := errors.Join(err, collector.wait()); err != nil {
+		return err
+	}
+	if err := d.show(); err != nil {
+		return err
+	}
+	return d.summarise()
+}
+
+func inOut(name string) string { return filepath.Join(outDirectory, name) }
+
+// prepare empties the directory of the demonstration and makes in it the root
+// that the collector sees: this machine's, with a sysfs of its own, in which
+// the workload describes the simulated device.
+func prepare(directory string) (root string, err error) {
+	if err := os.RemoveAll(directory); err != nil {
+		return "", err
+	}
+	root, err = filepath.Abs(filepath.Join(directory, "root"))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Join(root, "sys"), 0o755); err != nil {
+		return "", err
+	}
+	return root, errors.Join(
+		os.Symlink("/proc", filepath.Join(root, "proc")),
+		os.Symlink("/etc", filepath.Join(root, "etc")),
+		os.Symlink("/sys/devices", filepath.Join(root, "sys", "devices")),
+	)
+}
+
+func startCollector(ctx context.Context, root string) (*child, error) {
+	collector, err := start(ctx, inOut("collector.log"), collectorPath,
+		"--config", configPath,
+		"--config", "yaml:receivers::rdma::root_path: "+root)
+	if err != nil {
+		return nil, err
+	}
+	if err := collector.awaitLine(ctx, readyText, readyLimit); err != nil {
+		collector.stop()
+		_ = collector.wait()
+		return nil, err
+	}
+	return collector, nil
+}
+
+// runWorkload runs the simulated job and shows what the collector exports
+// meanwhile.
+func (d *demo) runWorkload(ctx context.Context, collector *child, root string) error {
+	workload, err := start(ctx, inOut("workload.log"), "nice", workloadArguments(d.length, root)...)
+	if err != nil {
+		return err
+	}
+	err = d.follow(ctx, collector, workload)
+	workload.stop()
+	return errors.Join(err, workload.wait())
+}
+
+// workloadArguments describe a job as NCCL posts it: on several queues that
+// share a Completion Queue, chains of which the last request is signaled. The
+// device delays a few requests a second on the first queue. Its thread goes
+// before the rest of this machine, as one that has a processor to itself would.
+// Nothing is delayed in the beginning: a collector that meets the library for
+// the first time may find the queues made already, and times them once it is
+// sure of them.
+func workloadArguments(length time.Duration, root string) []string {
+	return []string{
+		"-n", "-15", workloadPath, "nccl",
+		"--seconds", strconv.FormatFloat(length.Seconds(), 'f', -1, 64),
+		"--spike-us", strconv.Itoa(spikeMicroseconds),
+		"--spikes-per-second", strconv.Itoa(spikesPerSecond),
+		"--start-delay-ms", "500",
+		"--warmup-quiet-ms", "1000",
+		"--truth", inOut("truth.json"),
+		"--sysroot", root,
+	}
+}
+
+// follow shows slow work requests until the workload has ended and what it did
+// last has had the time to come.
+func (d *demo) follow(ctx context.Context, collector, workload *child) error {
+	begin := time.Now()
+	var end time.Time
+	for end.IsZero() || time.Since(end) < drainTime {
+		if err := sleep(ctx, pollInterval); err != nil {
+			return fmt.Errorf("interrupted after %s", time.Since(begin).Round(time.Second))
+		}
+		if err := d.show(); err != nil {
+			return err
+		}
+		if collector.ended() {
+			return errors.New("the collector ended early")
+		}
+		if end.IsZero() && workload.ended() {
+			end = time.Now()
+		}
+	}
+	return nil
+}
+
+// show adds to the table what has been exported since the last call.
+func (d *demo) show() error {
+	lines, err := d.traces.lines()
+	if err != nil {
+		return err
+	}
+	var fresh []slowRequest
+	for _, line := range lines {
+		requests, err := parseTraces(line)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.traces.path, err)
+		}
+		fresh = append(fresh, requests...)
+	}
+	slices.SortFunc(fresh, func(a, b slowRequest) int { return a.Start.Compare(b.Start) })
+	for _, request := range fresh {
+		d.table.add(request)
+		d.latest = max(d.latest, time.Since(request.End))
+	}
+	d.exported = append(d.exported, fresh...)
+	return nil
+}
+
+// summarise compares what was shown with what the workload says it did.
+func (d *demo) summarise() error {
+	slow, err := readTruth(inOut("truth.json"))
+	if err != nil {
+		return err
+	}
+	verdict := judge(slow, d.exported)
+	fmt.Fprintln(d.out)
+	verdict.print(d.out)
+	fmt.Fprintf(d.out, "on the screen        %s after completion at most\n", d.latest.Round(10*time.Millisecond))
+	fmt.Fprintf(d.out, "OTLP                 %s, %s, %s\n", inOut("traces.jsonl"), inOut("metrics.jsonl"), inOut("logs.jsonl"))
+	return errors.Join(verdict.err(), d.checkLatest(), checkWritten("metrics.jsonl"))
+}
+
+func (d *demo) checkLatest() error {
+	if d.latest <= showLimit {
+		return nil
+	}
+	return fmt.Errorf("a slow request was on the screen only %s after its completion, more than %s", d.latest.Round(10*time.Millisecond), showLimit)
+}
+
+func checkWritten(name string) error {
+	info, err := os.Stat(inOut(name))
+	if err != nil {
+		return err
+	}
+	if info.Size() == 0 {
+		return fmt.Errorf("%s is empty: the collector exported nothing to it", inOut(name))
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package perftest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// iterationLine is a line of the report that -U asks for: number, microseconds.
+var iterationLine = regexp.MustCompile(`^(\d+), ([0-9.e+-]+)$`)
+
+// Iterations reads the per-iteration report of a latency test (-U). Perftest
+// prints the time between the posts of neighbouring iterations, so there is one
+// value less than iterations, halved for ping-pongs and whole for reads.
+func Iterations(output string) ([]time.Duration, error) {
+	var found []time.Duration
+	for line := range strings.Lines(output) {
+		m := iterationLine.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		micros, err := strconv.ParseFloat(m[2], 64)
+		if err != nil || micros < 0 || micros > float64(time.Hour/time.Microsecond) {
+			return nil, fmt.Errorf("perftest reports an iteration of %q us", m[2])
+		}
+		if m[1] != strconv.Itoa(len(found)+1) {
+			return nil, fmt.Errorf("perftest's report is torn: iteration %s follows %d", m[1], len(found))
+		}
+		found = append(found, time.Duration(micros*float64(time.Microsecond)))
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no per-iteration report in the output of %d bytes: was -U given?", len(output))
+	}
+	return found, nil
+}
+
+// UsesClassicInterface reports whether the run used post_send rather than the
+// builders of the extended interface (ibv_wr_*).
+func UsesClassicInterface(output string) bool {
+	return regexp.MustCompile(`ibv_wr\* API\s*: OFF`).MatchString(output)
+}
+
+// Quantile returns the smallest value that at least the fraction q of the
+// values do not exceed.
+func Quantile(values []time.Duration, q float64) time.Duration {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	rank := int(q*float64(len(sorted))+0.999999) - 1
+	return sorted[max(0, min(rank, len(sorted)-1))]
+}

@@ -1,0 +1,143 @@
+// Package report is the form in which the lab's results travel: a line for each
+// event from the guest, and one file for all kernels.
+package report
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// The results of a test.
+const (
+	Pass = "pass"
+	Fail = "fail"
+	Skip = "skip"
+)
+
+// Test is the result of one test. Why is a sentence; a failure and a skip must
+// have one, a pass may say what it measured.
+type Test struct {
+	Name    string  `json:"name"`
+	Result  string  `json:"result"`
+	Why     string  `json:"why,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+}
+
+// Kernel is the results of one boot.
+type Kernel struct {
+	// Release is what uname -r said in the guest, the line's name when the
+	// guest died before it said so.
+	Release string `json:"release"`
+	Tests   []Test `json:"tests"`
+}
+
+// Report is the whole of a lab run.
+type Report struct {
+	Kernels []Kernel `json:"kernels"`
+}
+
+// Event is one line the guest writes: its release, the start of a test, or its
+// result.
+type Event struct {
+	Release string `json:"release,omitempty"`
+	Started string `json:"started,omitempty"`
+	Test    *Test  `json:"test,omitempty"`
+}
+
+// Append writes one event and forces it out, so that it outlives the guest.
+func Append(f *os.File, e Event) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// maxLine bounds a line of the guest's.
+const maxLine = 1 << 20
+
+// Read merges the events of one guest with the tests it was to run. died says
+// how the guest ended before its time, "" when it did not; then, and when a
+// test never reported, the test failed.
+func Read(events io.Reader, line string, names []string, died string) (Kernel, error) {
+	k := Kernel{Release: line}
+	got := map[string]Test{}
+	running := ""
+	scanner := bufio.NewScanner(events)
+	scanner.Buffer(nil, maxLine)
+	for scanner.Scan() {
+		var e Event
+		// The last line may be torn by the guest's death.
+		if err := json.Unmarshal(scanner.Bytes(), &e); err != nil {
+			continue
+		}
+		switch {
+		case e.Release != "":
+			k.Release = e.Release
+		case e.Started != "":
+			running = e.Started
+		case e.Test != nil:
+			got[e.Test.Name] = checked(*e.Test)
+			running = ""
+		}
+	}
+	for _, name := range names {
+		t, ok := got[name]
+		if !ok {
+			t = Test{Name: name, Result: Fail, Why: unreported(name, running, died)}
+		}
+		k.Tests = append(k.Tests, t)
+		delete(got, name)
+	}
+	if len(got) > 0 {
+		return k, fmt.Errorf("the guest reported %d tests the host does not know", len(got))
+	}
+	return k, scanner.Err()
+}
+
+// checked turns a result outside the vocabulary, and a skip without a reason,
+// into a failure.
+func checked(t Test) Test {
+	switch {
+	case t.Result == Pass, t.Result == Fail:
+		return t
+	case t.Result == Skip && t.Why != "":
+		return t
+	case t.Result == Skip:
+		t.Why = "skipped without a reason"
+	default:
+		t.Why = fmt.Sprintf("unknown result %q: %s", t.Result, t.Why)
+	}
+	t.Result = Fail
+	return t
+}
+
+func unreported(name, running, died string) string {
+	switch {
+	case died == "":
+		return "the guest ended without reporting this test"
+	case name == running:
+		return "the guest died during this test: " + died
+	default:
+		return "not run, the guest died before: " + died
+	}
+}
+
+// Write writes the report as indented JSON.
+func (r Report) Write(path string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o644)
+}

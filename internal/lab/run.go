@@ -1,0 +1,133 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/report"
+)
+
+// Boot is one run of the tests on one kernel.
+type Boot struct {
+	// Repository is the root of the checkout.
+	Repository string
+	Kernel     KernelLine
+	// Tests are the names of the tests, Pattern selects the ones to run.
+	Tests   []string
+	Pattern string
+	Timeout time.Duration
+}
+
+// outputDir is where reports, consoles and logs of the lab go.
+func outputDir(repository string) string { return filepath.Join(repository, "out", "lab") }
+
+// ReportPath returns where the merged report of a lab run is written.
+func ReportPath(repository string) string { return filepath.Join(outputDir(repository), "report.json") }
+
+// Run boots the kernel, runs the tests in it and returns their results. A dead
+// guest is not an error: the tests it did not report have failed, with its
+// console as the reason. Progress goes to log, the console to
+// out/lab/console-<line>.log.
+func (b Boot) Run(ctx context.Context, cache *Cache, guestProgram string, log io.Writer) (report.Kernel, error) {
+	share, err := b.prepareShare(guestProgram)
+	if err != nil {
+		return report.Kernel{}, err
+	}
+	console, err := os.Create(filepath.Join(outputDir(b.Repository), "console-"+b.Kernel.Name+".log"))
+	if err != nil {
+		return report.Kernel{}, err
+	}
+	defer func() { _ = console.Close() }()
+
+	begin := time.Now()
+	status, runErr := Machine{
+		Kernel: b.Kernel, Share: share, Timeout: b.Timeout, MemoryMiB: 1536,
+		Command: Quote([]string{"./guest", "-share", "/mnt", "-run", b.Pattern}),
+		Console: io.MultiWriter(console, log),
+	}.Run(ctx, cache)
+	_, _ = fmt.Fprintf(log, "kernel %s: guest ran for %s\n", b.Kernel.Name, time.Since(begin).Round(time.Second))
+	died, err := deathOf(status, runErr)
+	if err != nil {
+		return report.Kernel{}, err
+	}
+	results, err := b.results(share, died)
+	return results, errors.Join(err, dropBinaries(share))
+}
+
+// deathOf says how the guest ended before its time, "" when it did not.
+func deathOf(status int, err error) (string, error) {
+	var dead *DeadGuestError
+	switch {
+	case errors.As(err, &dead):
+		return dead.Error(), nil
+	case err != nil:
+		return "", err
+	case status != 0:
+		return fmt.Sprintf("the guest program ended with status %d, see the console", status), nil
+	default:
+		return "", nil
+	}
+}
+
+func (b Boot) results(share, died string) (report.Kernel, error) {
+	events, err := os.Open(filepath.Join(share, "events.jsonl"))
+	if os.IsNotExist(err) {
+		events, err = os.Open(os.DevNull)
+	}
+	if err != nil {
+		return report.Kernel{}, err
+	}
+	defer func() { _ = events.Close() }()
+	return report.Read(events, b.Kernel.Name, b.Tests, died)
+}
+
+func (b Boot) prepareShare(guestProgram string) (string, error) {
+	share, err := filepath.Abs(filepath.Join(outputDir(b.Repository), "guest-"+b.Kernel.Name))
+	if err != nil {
+		return "", err
+	}
+	if err := os.RemoveAll(share); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(share, 0o755); err != nil {
+		return "", err
+	}
+	collector := filepath.Join(b.Repository, "bin", "otelcol-rdma")
+	if !exists(collector) {
+		return "", fmt.Errorf("%s does not exist: run make build", collector)
+	}
+	return share, errors.Join(
+		copyExecutable(collector, filepath.Join(share, "otelcol-rdma")),
+		copyExecutable(guestProgram, filepath.Join(share, "guest")),
+	)
+}
+
+func dropBinaries(share string) error {
+	return errors.Join(os.Remove(filepath.Join(share, "otelcol-rdma")), os.Remove(filepath.Join(share, "guest")))
+}
+
+func copyExecutable(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o755)
+}
+
+// BuildGuest builds the guest program, static, and returns its path in dir.
+func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
+	target := filepath.Join(dir, "guest")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", target, "./internal/lab/guest")
+	cmd.Dir = repository
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the guest program: %w: %s", err, out)
+	}
+	return target, nil
+}

@@ -1,0 +1,254 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
+)
+
+// The settings of the collectors under test. Emulation adds milliseconds of
+// scheduling to every request, so the threshold lies between that noise and the
+// 50 ms that the tests inject.
+const (
+	threshold = 20 * time.Millisecond
+	injected  = 50 * time.Millisecond
+	interval  = time.Second
+)
+
+const configuration = `
+receivers:
+  rdma:
+    threshold: 20ms
+    collection_interval: 1s
+    error_mode: propagate
+exporters:
+  file/metrics: {path: DIR/metrics.jsonl, flush_interval: 100ms}
+  file/traces: {path: DIR/traces.jsonl, flush_interval: 100ms}
+  file/logs: {path: DIR/logs.jsonl, flush_interval: 100ms}
+service:
+  telemetry:
+    metrics:
+      level: normal
+      readers:
+        - pull:
+            exporter:
+              prometheus: {host: 127.0.0.1, port: 8888}
+  pipelines:
+    metrics: {receivers: [rdma], exporters: [file/metrics]}
+    traces: {receivers: [rdma], exporters: [file/traces]}
+    logs: {receivers: [rdma], exporters: [file/logs]}
+`
+
+const telemetryAddress = "http://127.0.0.1:8888/metrics"
+
+// collector is a running otelcol-rdma, shared by the tests that do not end it:
+// loading its programs takes an emulated machine many seconds. Each test looks
+// at what was exported since its own beginning.
+type collector struct {
+	*process
+	dir            string
+	metricsTail    *otlp.Tail
+	spansTail      *otlp.Tail
+	all, baseline  otlp.Metrics
+	spansSinceMark []otlp.Span
+}
+
+// runningCollector returns the collector the earlier tests left, or starts one,
+// and marks the beginning of a test.
+func (g *Guest) runningCollector(ctx context.Context) (*collector, error) {
+	if g.collector == nil {
+		if err := g.startCollector(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return g.collector, g.collector.mark(ctx)
+}
+
+// startCollector starts a collector and waits until it probes the provider of
+// the keeper.
+func (g *Guest) startCollector(ctx context.Context) error {
+	c, err := g.launchCollector()
+	if err != nil {
+		return err
+	}
+	g.collector = c
+	err = waitFor(ctx, 90*time.Second, "the collector probes rxe", func() (bool, error) {
+		if exited, status := c.exited(); exited {
+			return false, fmt.Errorf("the collector ended (%v): %s", status, c.outputTail())
+		}
+		telemetry, err := c.telemetry(ctx)
+		if err != nil {
+			return false, nil // not listening yet
+		}
+		return telemetry.Total(otlp.Match{Metric: "otelcol_rdma_probes", Attributes: map[string]string{"provider": "rxe"}}) > 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w; the end of its output: %s", err, c.outputTail())
+	}
+	return nil
+}
+
+// launchCollector starts a collector in a directory of its own, prefixed by the
+// words of a wrapper.
+func (g *Guest) launchCollector(wrapper ...string) (*collector, error) {
+	g.collectors++
+	dir := filepath.Join(workDir, fmt.Sprintf("collector-%d", g.collectors))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "collector.yaml")
+	text := strings.ReplaceAll(configuration, "DIR", dir)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return nil, err
+	}
+	p, err := startProcess(filepath.Join(dir, "collector.log"), append(wrapper, g.collectorPath, "--config", path)...)
+	if err != nil {
+		return nil, err
+	}
+	return &collector{
+		process: p, dir: dir,
+		metricsTail: otlp.NewTail(filepath.Join(dir, "metrics.jsonl")),
+		spansTail:   otlp.NewTail(filepath.Join(dir, "traces.jsonl")),
+	}, nil
+}
+
+// stopCollector ends the collector as a service manager does and expects
+// success.
+func (g *Guest) stopCollector(ctx context.Context) error {
+	c := g.collector
+	g.collector = nil
+	c.signal(syscall.SIGTERM)
+	err := c.wait(ctx, 60*time.Second)
+	c.kill()
+	return errors.Join(err, g.keepLogs(c.dir))
+}
+
+// killCollector ends the collector with SIGKILL.
+func (g *Guest) killCollector() error {
+	c := g.collector
+	g.collector = nil
+	c.kill()
+	return g.keepLogs(c.dir)
+}
+
+// mark makes everything exported so far the past, once the interval in which
+// the earlier test ended is over.
+func (c *collector) mark(ctx context.Context) error {
+	begin := time.Now().Add(interval)
+	quiet := begin.Add(interval)
+	err := waitFor(ctx, 20*time.Second, "an interval is exported or nothing is", func() (bool, error) {
+		all, err := c.metrics()
+		if err != nil {
+			return false, err
+		}
+		// Without any series there is nothing to export.
+		return len(all) > 0 && all[len(all)-1].Time.After(begin) || time.Now().After(quiet), nil
+	})
+	if err != nil {
+		return err
+	}
+	c.baseline = c.all.Latest()
+	c.all = c.baseline.Latest()
+	if _, err := c.spans(); err != nil {
+		return err
+	}
+	c.spansSinceMark = nil
+	return nil
+}
+
+// metrics returns the last points before the mark and all since.
+func (c *collector) metrics() (otlp.Metrics, error) {
+	added, err := c.metricsTail.Metrics()
+	c.all = append(c.all, added...)
+	return c.all, err
+}
+
+// total returns by how much the matching series rose since the mark.
+func (c *collector) total(m otlp.Match) float64 { return c.all.Total(m) - c.baseline.Total(m) }
+
+// histogram returns what was added to the matching histograms since the mark.
+func (c *collector) histogram(m otlp.Match) otlp.Histogram {
+	now, before := c.all.Histogram(m), c.baseline.Histogram(m)
+	return now.Since(&before)
+}
+
+// spans returns the spans exported since the mark.
+func (c *collector) spans() ([]otlp.Span, error) {
+	added, err := c.spansTail.Spans()
+	c.spansSinceMark = append(c.spansSinceMark, added...)
+	return c.spansSinceMark, err
+}
+
+// telemetry reads the collector's own metrics, without the suffix that the
+// Prometheus exposition adds to counters.
+func (c *collector) telemetry(ctx context.Context) (otlp.Metrics, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, telemetryAddress, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	all, err := otlp.ReadPrometheus(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		all[i].Metric = strings.TrimSuffix(all[i].Metric, "_total")
+	}
+	return all, nil
+}
+
+// balance checks the conservation of work requests and completions in the
+// collector's own telemetry, and that something was counted at all. It settles
+// only when no request is on its way, so it is tried a few times.
+func (c *collector) balance(ctx context.Context) error {
+	var last error
+	err := waitFor(ctx, 10*time.Second, "the books balance", func() (bool, error) {
+		telemetry, err := c.telemetry(ctx)
+		if err != nil {
+			return false, err
+		}
+		last = errors.Join(
+			balanced(telemetry, "otelcol_rdma_wqes_posted", "otelcol_rdma_wqes"),
+			balanced(telemetry, "otelcol_rdma_completions_seen", "otelcol_rdma_completions"),
+		)
+		return last == nil, nil
+	})
+	return errors.Join(err, last)
+}
+
+func balanced(telemetry otlp.Metrics, whole, parts string) error {
+	if len(telemetry.Select(otlp.Match{Metric: whole})) == 0 {
+		return fmt.Errorf("the collector's telemetry has no %s", whole)
+	}
+	total, sum := telemetry.Total(otlp.Match{Metric: whole}), telemetry.Total(otlp.Match{Metric: parts})
+	if total == 0 {
+		return fmt.Errorf("%s is 0 although clients ran", whole)
+	}
+	if total != sum {
+		return fmt.Errorf("%s is %.0f, its parts add up to %.0f: %s", whole, total, sum, fates(telemetry, parts))
+	}
+	return nil
+}
+
+// fates spells out the parts of a balance.
+func fates(telemetry otlp.Metrics, metric string) string {
+	var words []string
+	for _, p := range telemetry.Select(otlp.Match{Metric: metric}) {
+		if p.Value != 0 {
+			words = append(words, strings.TrimSpace(fmt.Sprintf("%s %s=%.0f", p.Attributes["fate"], p.Attributes["reason"], p.Value)))
+		}
+	}
+	return strings.Join(words, ", ")
+}

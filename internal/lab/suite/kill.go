@@ -1,0 +1,194 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
+	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
+)
+
+// busyRun runs until it is killed, with a full Send Queue.
+func busyRun() perftest.Run {
+	return perftest.Run{Tool: perftest.WriteBandwidth, Iterations: endless, Size: 512}
+}
+
+// probeRun is a run after the kill that has to reconcile exactly.
+func probeRun() perftest.Run {
+	return perftest.Run{Tool: perftest.ReadLatency, Iterations: 300, Size: 64}
+}
+
+// finiteRun outlives the collector that is ended beside it, and has to end well.
+func finiteRun() perftest.Run {
+	return perftest.Run{Tool: perftest.ReadLatency, Iterations: 4000, Size: 64}
+}
+
+// startBusy starts a pair and waits until its work is exported.
+func (g *Guest) startBusy(ctx context.Context, r perftest.Run) (*collector, *pair, error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := g.startPair(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, p, waitFor(ctx, 20*time.Second, "the busy client is seen", func() (bool, error) {
+		_, err := c.metrics()
+		return c.total(otlp.Match{Service: string(r.Tool), Metric: "rdma.wqe.completions"}) > 0, err
+	})
+}
+
+// forgets waits until no queue of the service is reported any more.
+func (c *collector) forgets(ctx context.Context, service string) error {
+	return waitFor(ctx, 15*time.Second, "the queues of the dead "+service+" are gone", func() (bool, error) {
+		all, err := c.metrics()
+		return err == nil && len(all) > 0 && queuesNow(all, service) == 0, err
+	})
+}
+
+// queuesNow returns how many queues of a service the latest export reports: a
+// series that ended is not in it, or says so.
+func queuesNow(all otlp.Metrics, service string) float64 {
+	var latest time.Time
+	for _, p := range all {
+		if p.Time.After(latest) {
+			latest = p.Time
+		}
+	}
+	queues := 0.0
+	for _, p := range all.Select(otlp.Match{Service: service, Metric: "rdma.queues"}) {
+		if !p.Gone && p.Time.Equal(latest) {
+			queues += p.Value
+		}
+	}
+	return queues
+}
+
+// stillExact checks that the collector lives, balances, and counts a new client
+// exactly.
+func (g *Guest) stillExact(ctx context.Context) (string, error) {
+	if err := g.collectorLives(); err != nil {
+		return "", err
+	}
+	if err := g.collector.balance(ctx); err != nil {
+		return "", err
+	}
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	p, err := g.startPair(ctx, probeRun())
+	if err != nil {
+		return "", err
+	}
+	if _, err := p.wait(ctx, time.Minute); err != nil {
+		return "", err
+	}
+	return c.reconciles(ctx, probeRun())
+}
+
+func clientKilled(ctx context.Context, g *Guest) (string, error) {
+	c, p, err := g.startBusy(ctx, busyRun())
+	if err != nil {
+		return "", err
+	}
+	p.kill()
+	if err := c.forgets(ctx, string(p.run.Tool)); err != nil {
+		return "", err
+	}
+	exact, err := g.stillExact(ctx)
+	return "books balance, queues forgotten; a new client " + exact, err
+}
+
+// serverKilled kills the peer. The client's requests then fail, because no
+// acknowledgement comes, and the failure has to be counted as one.
+func serverKilled(ctx context.Context, g *Guest) (string, error) {
+	c, p, err := g.startBusy(ctx, busyRun())
+	if err != nil {
+		return "", err
+	}
+	p.server.kill()
+	if err := p.client.wait(ctx, time.Minute); err == nil {
+		return "", errors.New("the client ended well although its server was killed")
+	}
+	if exited, _ := p.client.exited(); !exited {
+		return "", errors.New("the client did not notice that its server was killed")
+	}
+	err = waitFor(ctx, 15*time.Second, "a failed completion is exported", func() (bool, error) {
+		_, err := c.metrics()
+		return c.failures(string(p.run.Tool)) > 0, err
+	})
+	if err := errors.Join(err, c.forgets(ctx, string(p.run.Tool))); err != nil {
+		return "", err
+	}
+	text := fmt.Sprintf("%.0f failed completions", c.failures(string(p.run.Tool)))
+	exact, err := g.stillExact(ctx)
+	return text + "; a new client " + exact, err
+}
+
+// failures returns the completions of a service that have an error.type.
+func (c *collector) failures(service string) float64 {
+	whole := otlp.Match{Service: service, Metric: "rdma.wqe.completions"}
+	good := whole
+	good.Attributes = map[string]string{"error.type": ""}
+	return c.total(whole) - c.total(good)
+}
+
+// collectorKilled kills the collector under a running client. The kernel takes
+// the probes out and the client ends well. That a new collector works is for
+// the tests after it to say.
+func collectorKilled(ctx context.Context, g *Guest) (string, error) {
+	return g.collectorGoes(ctx, g.killCollector)
+}
+
+// collectorStopped ends, as a service manager does, a collector that was exact
+// to the last.
+func collectorStopped(ctx context.Context, g *Guest) (string, error) {
+	if _, err := g.runningCollector(ctx); err != nil {
+		return "", err
+	}
+	exact, err := g.stillExact(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, err := g.collectorGoes(ctx, func() error { return g.stopCollector(ctx) })
+	return exact + "; then " + text, err
+}
+
+func (g *Guest) collectorGoes(ctx context.Context, end func() error) (string, error) {
+	if err := impair(ctx, "delay "+wireDelay.String()); err != nil {
+		return "", err
+	}
+	_, p, err := g.startBusy(ctx, finiteRun())
+	if err != nil {
+		return "", err
+	}
+	// Without these the check that nothing is left could not fail.
+	patched, err := g.keeper.changedText(providerLibrary)
+	if err != nil {
+		return "", err
+	}
+	programs, err := g.ownPrograms(ctx)
+	if err != nil {
+		return "", err
+	}
+	if patched == 0 || len(programs) == 0 {
+		return "", fmt.Errorf("with the collector running, %d bytes of %s are patched and %d BPF programs loaded: want both", patched, providerLibrary, len(programs))
+	}
+	if err := end(); err != nil {
+		return "", err
+	}
+	if err := g.nothingLeft(ctx); err != nil {
+		return "", err
+	}
+	if exited, status := p.client.exited(); exited {
+		return "", fmt.Errorf("the client ended (%v) with or before the collector: %s", status, p.client.outputTail())
+	}
+	if _, err := p.wait(ctx, time.Minute); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d patched bytes and %d BPF programs gone, the client ended well", patched, len(programs)), nil
+}

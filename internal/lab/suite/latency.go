@@ -1,0 +1,76 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
+	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
+)
+
+// probeOverhead bounds what perftest's clock sees and ours does not, for one
+// request: the entry of the probes before our first time stamp, their way out
+// after our last, and perftest's loop.
+const probeOverhead = 300 * time.Microsecond
+
+// readLatency compares our quantiles of ib_read_lat with perftest's own
+// per-iteration report. A delay on the wire makes the requests long enough that
+// the overhead of emulated probes is small beside them.
+//
+// Perftest measures from before a post to before the next, an interval that
+// encloses ours, so request by request ours is at most perftest's: our bucket
+// begins at or below its quantile, with no tolerance. In the other direction
+// ours may be less by the overhead of the probes, and the bucket adds its own
+// width, a factor of 2^(1/8).
+func readLatency(ctx context.Context, g *Guest) (string, error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := impair(ctx, "delay 2ms"); err != nil {
+		return "", err
+	}
+	r := perftest.Run{Tool: perftest.ReadLatency, Iterations: 1000, Size: 64}
+	p, err := g.startPair(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	output, err := p.wait(ctx, time.Minute)
+	if err != nil {
+		return "", err
+	}
+	theirs, err := perftest.Iterations(output)
+	if err != nil {
+		return "", err
+	}
+	if _, err := c.reconciles(ctx, r); err != nil {
+		return "", err
+	}
+	ours := c.histogram(otlp.Match{Service: string(r.Tool), Metric: "rdma.wqe.duration"})
+	slices.Sort(theirs)
+	p50, err50 := sameQuantile(&ours, theirs, 0.50)
+	p99, err99 := sameQuantile(&ours, theirs, 0.99)
+	return p50 + "; " + p99, errors.Join(err50, err99)
+}
+
+// sameQuantile compares one rank. Perftest's report lacks the last iteration,
+// which cannot raise any rank of ours over its own.
+func sameQuantile(ours *otlp.Histogram, theirs []time.Duration, q float64) (string, error) {
+	rank := int(math.Ceil(q * float64(ours.Count)))
+	if rank < 1 || rank > len(theirs) {
+		return "", fmt.Errorf("%d durations of ours, %d of perftest: no p%.0f", ours.Count, len(theirs), q*100)
+	}
+	bucket, want := ours.Quantile(q), theirs[rank-1]
+	text := fmt.Sprintf("p%.0f perftest %s, ours in (%s, %s]", q*100, want, bucket.Lower, bucket.Upper)
+	if bucket.Lower > want {
+		return "", fmt.Errorf("%s: longer than the interval that encloses it", text)
+	}
+	if bucket.Upper+probeOverhead < want {
+		return "", fmt.Errorf("%s: shorter by more than the probes explain (%s)", text, probeOverhead)
+	}
+	return text, nil
+}

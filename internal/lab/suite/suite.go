@@ -1,0 +1,117 @@
+// Package suite is the lab's tests. They run in the guest, as root, on a kernel
+// with two soft-RoCE devices, against the built collector.
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/report"
+)
+
+// Test is one test. Run returns what it measured, in a sentence.
+type Test struct {
+	Name string
+	Run  func(context.Context, *Guest) (string, error)
+}
+
+// testTimeout bounds one test. The longest takes about a minute on an idle
+// machine.
+const testTimeout = 4 * time.Minute
+
+// All returns every test in the order of running. They share collectors where
+// they can, see collector; each can run alone.
+func All() []Test {
+	tests := reconcileTests()
+	return append(tests,
+		Test{"read latency agrees with perftest", readLatency},
+		Test{"rping is seen", rpingIsSeen},
+		Test{"ibv_rc_pingpong is seen", pingpongIsSeen},
+		Test{"delay of 50 ms is seen", delayIsSeen},
+		Test{"loss is seen", lossIsSeen},
+		Test{"client killed", clientKilled},
+		Test{"server killed", serverKilled},
+		Test{"collector killed", collectorKilled},
+		// These two start a collector under running clients. The second uses
+		// up the first's.
+		Test{"clients running before the collector", clientsBefore},
+		Test{"collector stopped", collectorStopped},
+		Test{"missing capability is named", missingCapability},
+	)
+}
+
+// Names returns the names of all tests.
+func Names() []string {
+	var names []string
+	for _, t := range All() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// skipError ends a test that cannot run here.
+type skipError struct{ reason string }
+
+func (e skipError) Error() string { return e.reason }
+
+// skip returns an error that makes a test skipped, with its reason.
+func skip(format string, args ...any) error { return skipError{fmt.Sprintf(format, args...)} }
+
+// RunAll runs the tests whose names match and appends their events to the
+// file. It fails only when the guest cannot be used or the file not be written.
+func RunAll(ctx context.Context, g *Guest, match *regexp.Regexp, events *os.File) error {
+	for _, t := range All() {
+		if !match.MatchString(t.Name) {
+			continue
+		}
+		if err := report.Append(events, report.Event{Started: t.Name}); err != nil {
+			return err
+		}
+		begin := time.Now()
+		fmt.Printf("--- %s\n", t.Name)
+		result := runOne(ctx, g, t)
+		result.Seconds = float64(time.Since(begin).Milliseconds()) / 1000
+		fmt.Printf("    %s in %.1f s: %s\n", result.Result, result.Seconds, result.Why)
+		if err := report.Append(events, report.Event{Test: &result}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runOne runs a test in a directory of its own and, whatever it says, holds
+// the guest to leaving nothing behind.
+func runOne(ctx context.Context, g *Guest, t Test) report.Test {
+	ctx, cancel := context.WithTimeout(ctx, testTimeout)
+	defer cancel()
+	why, err := recovered(ctx, g, t)
+	var skipped skipError
+	isSkip := errors.As(err, &skipped)
+	if leftover := g.tidy(); leftover != nil {
+		err, isSkip = errors.Join(err, leftover), false
+	}
+	switch {
+	case isSkip:
+		return report.Test{Name: t.Name, Result: report.Skip, Why: skipped.reason}
+	case err != nil:
+		return report.Test{Name: t.Name, Result: report.Fail, Why: err.Error()}
+	default:
+		return report.Test{Name: t.Name, Result: report.Pass, Why: why}
+	}
+}
+
+func recovered(ctx context.Context, g *Guest, t Test) (why string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the test panicked: %v", p)
+		}
+	}()
+	if err := g.begin(t.Name); err != nil {
+		return "", err
+	}
+	return t.Run(ctx, g)
+}

@@ -1,0 +1,268 @@
+package suite
+
+import (
+	"bytes"
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
+	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
+)
+
+func TestNamesAreDistinct(t *testing.T) {
+	names := Names()
+	slices.Sort(names)
+	if len(slices.Compact(slices.Clone(names))) != len(names) {
+		t.Errorf("two tests have one name: %v", names)
+	}
+	slugs := map[string]string{}
+	for _, n := range names {
+		if other := slugs[slug(n)]; other != "" {
+			t.Errorf("%q and %q write to one directory", n, other)
+		}
+		slugs[slug(n)] = n
+	}
+}
+
+func TestExpectedSums(t *testing.T) {
+	sums, err := expectedSums(perftest.Run{Tool: perftest.SendBandwidth, Iterations: 250, Size: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]uint64{}
+	for _, s := range sums {
+		got[s.match.Metric+" "+attributesOf(s.match)] = s.want
+	}
+	want := map[string]uint64{
+		"rdma.wqe.completions ib_send_bw rxa send": 3,
+		"rdma.wqe.completions ib_send_bw rxa recv": 0,
+		"rdma.wqe.completions ib_send_bw rxa":      3,
+		"rdma.wqe.completions ib_send_bw rxb recv": 250,
+		"rdma.wqe.completions ib_send_bw rxb":      250,
+		"rdma.io ib_send_bw rxa transmit":          25000,
+		"rdma.io ib_send_bw rxa receive":           0,
+		"rdma.io ib_send_bw rxb transmit":          0,
+		"rdma.io ib_send_bw rxb receive":           25000,
+	}
+	for key, n := range want {
+		if value, ok := got[key]; !ok || value != n {
+			t.Errorf("%s = %d (%v), want %d", key, value, ok, n)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestReadBytesArriveHere: the payload of a read travels towards the reader.
+func TestReadBytesArriveHere(t *testing.T) {
+	sums, err := expectedSums(perftest.Run{Tool: perftest.ReadLatency, Iterations: 10, Size: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sums {
+		if s.match.Metric != "rdma.io" {
+			continue
+		}
+		want := uint64(0)
+		if s.match.Attributes["rdma.device.name"] == clientDevice && s.match.Attributes["network.io.direction"] == "receive" {
+			want = 640
+		}
+		if s.want != want {
+			t.Errorf("%s: %d, want %d", attributesOf(s.match), s.want, want)
+		}
+	}
+}
+
+func TestDifferencesSeesOneTooManyAndOneTooFew(t *testing.T) {
+	match := completionsOf("x", clientDevice, "send")
+	point := func(n float64) otlp.Metrics {
+		return otlp.Metrics{{Service: "x", Metric: "rdma.wqe.completions", Value: n, Attributes: map[string]string{"rdma.device.name": clientDevice, "rdma.operation.name": "send"}}}
+	}
+	for n, fails := range map[float64]bool{499: true, 500: false, 501: true} {
+		if err := differences(point(n).Total, []sum{{match, 500}}); (err != nil) != fails {
+			t.Errorf("%v of 500: %v", n, err)
+		}
+	}
+}
+
+func TestBalanced(t *testing.T) {
+	telemetry := func(posted, delivered, retired float64) otlp.Metrics {
+		return otlp.Metrics{
+			{Metric: "p", Value: posted},
+			{Metric: "w", Value: delivered, Attributes: map[string]string{"fate": "delivered"}},
+			{Metric: "w", Value: retired, Attributes: map[string]string{"fate": "retired"}},
+		}
+	}
+	if err := balanced(telemetry(100, 1, 99), "p", "w"); err != nil {
+		t.Error(err)
+	}
+	if err := balanced(telemetry(100, 1, 98), "p", "w"); err == nil || !strings.Contains(err.Error(), "retired =98") && !strings.Contains(err.Error(), "retired") {
+		t.Errorf("err = %v", err)
+	}
+	if err := balanced(telemetry(0, 0, 0), "p", "w"); err == nil {
+		t.Error("nothing counted passes")
+	}
+	if err := balanced(nil, "p", "w"); err == nil {
+		t.Error("no telemetry passes")
+	}
+}
+
+func TestSameQuantile(t *testing.T) {
+	ours := func(lower, upper time.Duration) *otlp.Histogram {
+		return &otlp.Histogram{Count: 4, Buckets: []otlp.Bucket{{Lower: lower, Upper: upper, Count: 4}}}
+	}
+	theirs := []time.Duration{2 * time.Millisecond, 2 * time.Millisecond, 3 * time.Millisecond}
+	tests := []struct {
+		name         string
+		lower, upper time.Duration
+		fails        bool
+	}{
+		{"same", 1900 * time.Microsecond, 2071 * time.Microsecond, false},
+		{"just over perftest's interval", 2001 * time.Microsecond, 2180 * time.Microsecond, true},
+		{"the probes' overhead", 1600 * time.Microsecond, 1744 * time.Microsecond, false},
+		{"too short", 1400 * time.Microsecond, 1526 * time.Microsecond, true},
+	}
+	for _, tt := range tests {
+		if _, err := sameQuantile(ours(tt.lower, tt.upper), theirs, 0.5); (err != nil) != tt.fails {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+	if _, err := sameQuantile(&otlp.Histogram{}, theirs, 0.5); err == nil {
+		t.Error("an empty histogram passes")
+	}
+}
+
+func TestCheckSpan(t *testing.T) {
+	begin := time.Now().Add(-2 * time.Second)
+	good := func() otlp.Span {
+		return otlp.Span{
+			Name: "send rxa", Service: pingpong, Start: begin.Add(time.Second), End: begin.Add(time.Second + 51*time.Millisecond),
+			Attributes: map[string]string{
+				"rdma.device.name": "rxa", "rdma.qp.number": "17",
+				"rdma.wqe.stage.post": "0.001", "rdma.wqe.stage.completion": "0.05",
+			},
+		}
+	}
+	if err := checkSpan(good(), begin, []int{1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	spoil := map[string]func(*otlp.Span){
+		"short":          func(s *otlp.Span) { s.End = s.End.Add(-2 * time.Millisecond) },
+		"before":         func(s *otlp.Span) { s.Start, s.End = begin.Add(-time.Second), begin.Add(-time.Millisecond) },
+		"future":         func(s *otlp.Span) { s.End = s.End.Add(time.Hour) },
+		"device":         func(s *otlp.Span) { s.Attributes["rdma.device.name"] = "mlx5_0" },
+		"name":           func(s *otlp.Span) { s.Name = "recv rxa" },
+		"service":        func(s *otlp.Span) { s.Service = "other" },
+		"process":        func(s *otlp.Span) { s.Attributes["process.pid"] = "9" },
+		"no QP":          func(s *otlp.Span) { delete(s.Attributes, "rdma.qp.number") },
+		"failed":         func(s *otlp.Span) { s.Failed = true },
+		"missing stage":  func(s *otlp.Span) { delete(s.Attributes, "rdma.wqe.stage.post") },
+		"unreadable one": func(s *otlp.Span) { s.Attributes["rdma.wqe.stage.post"] = "x" },
+	}
+	for name, f := range spoil {
+		s := good()
+		f(&s)
+		if err := checkSpan(s, begin, []int{1, 2}); err == nil {
+			t.Errorf("%s: passes", name)
+		}
+	}
+}
+
+func TestListens(t *testing.T) {
+	const table = `  sl  local_address rem_address   st tx_queue
+   0: 00000000:4855 00000000:0000 0A 00000000:00000000
+   1: 0100007F:4856 00000000:0000 01 00000000:00000000
+`
+	if !listens(table, ":4855") || listens(table, ":4856") || listens(table, ":4857") {
+		t.Error("wrong")
+	}
+}
+
+func TestTroubleIsRecognised(t *testing.T) {
+	bad := []string{
+		"4,1,1,-;BUG: unable to handle page fault", "4,1,1,-;WARNING: CPU: 0 PID: 1 at kernel/events/uprobes.c:1",
+		"6,1,1,-;ib_read_lat[321]: segfault at 0 ip 0", "4,1,1,-;traps: ib_send_lat[1] trap int3 ip:1",
+	}
+	for _, line := range bad {
+		if !trouble.MatchString(line) {
+			t.Errorf("missed: %s", line)
+		}
+	}
+	for _, line := range []string{"6,1,1,-;rdma_rxe: loaded", "6,1,1,-;infiniband rxa: set active"} {
+		if trouble.MatchString(line) {
+			t.Errorf("false alarm: %s", line)
+		}
+	}
+}
+
+// TestChangedInSeesOneByte compares this test's own text with a copy in which a
+// breakpoint was planted.
+func TestChangedInSeesOneByte(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text *elf.Prog
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 {
+			text = p
+		}
+	}
+	path := filepath.Join(t.TempDir(), "lib")
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	offset := text.Off &^ 0xfff
+	mapping := textMapping{start: offset, end: offset + text.Memsz + 0x2000, offset: offset, path: path}
+	memory := bytes.Clone(data)
+	if n, err := changedIn(bytes.NewReader(memory), mapping); err != nil || n != 0 {
+		t.Fatalf("untouched text: %d bytes differ, %v", n, err)
+	}
+	memory[text.Off+text.Filesz-1] ^= 0xcc
+	if n, err := changedIn(bytes.NewReader(memory), mapping); err != nil || n != 1 {
+		t.Fatalf("one breakpoint: %d bytes differ, %v", n, err)
+	}
+}
+
+func TestMidstreamIsRight(t *testing.T) {
+	hist := func(n uint64, upper, sum time.Duration) otlp.Histogram {
+		return otlp.Histogram{Count: n, Sum: sum, Buckets: []otlp.Bucket{{Lower: upper * 10 / 11, Upper: upper, Count: n}}}
+	}
+	good := midstreamWatch{counted: 50, unsynced: true, watched: 100 * time.Millisecond, ours: hist(40, 2200*time.Microsecond, 88*time.Millisecond)}
+	if err := good.check(); err != nil {
+		t.Fatal(err)
+	}
+	untimed := good
+	untimed.ours = otlp.Histogram{}
+	if err := untimed.check(); err != nil {
+		t.Errorf("counted and never timed is right: %v", err)
+	}
+	spoil := map[string]func(*midstreamWatch){
+		"nothing counted":   func(w *midstreamWatch) { w.counted = 0 },
+		"more timed":        func(w *midstreamWatch) { w.counted = 39 },
+		"shorter than wire": func(w *midstreamWatch) { w.ours = hist(40, 1900*time.Microsecond, 70*time.Millisecond) },
+		"off by one":        func(w *midstreamWatch) { w.ours = hist(40, 4400*time.Microsecond, 176*time.Millisecond) },
+		"never unsynced":    func(w *midstreamWatch) { w.unsynced = false },
+	}
+	for name, f := range spoil {
+		w := good
+		f(&w)
+		if err := w.check(); err == nil {
+			t.Errorf("%s: passes", name)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
+)
+
+// completionsOf selects the successful completions of a service's operation.
+func completionsOf(service, device, operation string) otlp.Match {
+	return otlp.Match{Service: service, Metric: "rdma.wqe.completions", Attributes: map[string]string{
+		"rdma.device.name": device, "rdma.operation.name": operation, "error.type": "",
+	}}
+}
+
+// rpingIsSeen runs rping, whose connection is made by the connection manager.
+// In each round the server reads from the client and writes to it, once each.
+func rpingIsSeen(ctx context.Context, g *Guest) (string, error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	const rounds = 25
+	count := fmt.Sprint(rounds)
+	server, err := g.start("server", "rping", "-s", "-a", serverAddress, "-C", count)
+	if err != nil {
+		return "", err
+	}
+	err = waitFor(ctx, 20*time.Second, "rping listens", func() (bool, error) {
+		out, err := run(ctx, "rdma", "resource", "show", "cm_id")
+		return strings.Contains(out, "LISTEN"), err
+	})
+	if err != nil {
+		return "", err
+	}
+	client, err := g.start("client", "rping", "-c", "-a", serverAddress, "-I", clientAddress, "-C", count)
+	if err != nil {
+		return "", err
+	}
+	// The server's own status is that of a connection the client closed.
+	err = client.wait(ctx, time.Minute)
+	server.kill()
+	if err != nil {
+		return "", err
+	}
+	expected := []sum{
+		{completionsOf("rping", serverDevice, "rdma_read"), rounds},
+		{completionsOf("rping", serverDevice, "rdma_write"), rounds},
+	}
+	if err := errors.Join(c.settles(ctx, expected), c.balance(ctx)); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d reads and %d writes of the server", rounds, rounds), nil
+}
+
+// pingpongIsSeen runs ibv_rc_pingpong, sleeping between events: each side sends
+// and receives every message once.
+func pingpongIsSeen(ctx context.Context, g *Guest) (string, error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	const messages = 500
+	client, server, err := g.startPingpong(ctx, messages)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(client.wait(ctx, time.Minute), server.wait(ctx, time.Minute)); err != nil {
+		return "", err
+	}
+	var expected []sum
+	for _, device := range []string{clientDevice, serverDevice} {
+		expected = append(
+			expected,
+			sum{completionsOf(pingpong, device, "send"), messages},
+			sum{completionsOf(pingpong, device, "recv"), messages},
+		)
+	}
+	if err := errors.Join(c.settles(ctx, expected), c.balance(ctx)); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d sends and receives of each side", messages), nil
+}
+
+const (
+	pingpong     = "ibv_rc_pingpong"
+	pingpongPort = 18515
+)
+
+// startPingpong starts a pair of ibv_rc_pingpong that sleep until an event.
+func (g *Guest) startPingpong(ctx context.Context, messages int) (client, server *process, err error) {
+	args := func(device string, peer ...string) []string {
+		return append([]string{pingpong, "-e", "-d", device, "-g", fmt.Sprint(gidIndex), "-n", fmt.Sprint(messages)}, peer...)
+	}
+	server, err = g.start("server", args(serverDevice)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := waitListening(ctx, server, pingpongPort); err != nil {
+		return nil, nil, err
+	}
+	client, err = g.start("client", args(clientDevice, serverAddress)...)
+	return client, server, err
+}

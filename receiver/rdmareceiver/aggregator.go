@@ -1,0 +1,378 @@
+package rdmareceiver
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// jobRetention is how long the counters of a job without a process are kept. A
+// job that restarts within it goes on with the series it had.
+const jobRetention = 15 * time.Minute
+
+// maxExemplars bounds the exemplars of one series and interval.
+const maxExemplars = 8
+
+// aggregator turns snapshots, which know processes and queues, into the series
+// that are exported, which know jobs and devices. Counters take only what a
+// process added since the last snapshot, so the end of a process takes nothing
+// away. It is not safe for concurrent use.
+type aggregator struct {
+	maxSeries int
+	identify  func(verbs.ProcessID) *identity
+	// named holds the jobs of the processes of the present snapshot.
+	named     map[verbs.ProcessID]jobKey
+	errnoName func(uint32) string
+
+	series map[seriesKey]*series
+	jobs   map[jobKey]*jobState
+	// previous counters, by what the tracer counts them under.
+	counters map[verbs.SeriesKey]*verbs.Series
+	rejected map[rejectedKey]uint64
+	empty    map[emptyKey]uint64
+
+	// snapshot is the number of the present one, started the wall time from
+	// which the counters of a new job count.
+	snapshot uint64
+	started  pcommon.Timestamp
+	previous pcommon.Timestamp
+}
+
+type rejectedKey struct {
+	process verbs.ProcessID
+	device  string
+	errno   uint32
+}
+
+type emptyKey struct {
+	process verbs.ProcessID
+	device  string
+}
+
+// jobState is when the series of a job began, and when it last had a process.
+type jobState struct {
+	start, lastAlive pcommon.Timestamp
+}
+
+func newAggregator(maxSeries int, identify func(verbs.ProcessID) *identity, errnoName func(uint32) string, started pcommon.Timestamp) *aggregator {
+	return &aggregator{
+		maxSeries: maxSeries, identify: identify, errnoName: errnoName,
+		series: map[seriesKey]*series{}, jobs: map[jobKey]*jobState{},
+		counters: map[verbs.SeriesKey]*verbs.Series{}, rejected: map[rejectedKey]uint64{}, empty: map[emptyKey]uint64{},
+		started: started, previous: started,
+	}
+}
+
+// add takes a snapshot that was taken at the given wall time. It returns the
+// series that end with it.
+func (a *aggregator) add(snap *verbs.Snapshot, now pcommon.Timestamp) (ended []seriesKey, jobs map[jobKey]*jobState) {
+	a.snapshot++
+	a.named = map[verbs.ProcessID]jobKey{}
+	a.reviveJobs(snap, now)
+	a.addCounters(snap)
+	a.addRejected(snap)
+	a.addEmpty(snap)
+	a.addQueues(snap)
+	ended = append(a.endGauges(), a.endJobs(now)...)
+	jobs = maps.Clone(a.jobs)
+	a.forgetEnded(ended)
+	a.previous = now
+	return ended, jobs
+}
+
+// reviveJobs notes which jobs have a process.
+func (a *aggregator) reviveJobs(snap *verbs.Snapshot, now pcommon.Timestamp) {
+	for process := range processesOf(snap) {
+		job := a.jobOf(process)
+		state := a.jobs[job]
+		if state == nil {
+			// What the job did until now, it did since the last snapshot.
+			state = &jobState{start: a.previous}
+			a.jobs[job] = state
+		}
+		state.lastAlive = now
+	}
+}
+
+// jobOf asks for the job of a process once a snapshot.
+func (a *aggregator) jobOf(process verbs.ProcessID) jobKey {
+	job, ok := a.named[process]
+	if !ok {
+		job = a.identify(process).job
+		a.named[process] = job
+	}
+	return job
+}
+
+// processesOf returns every process that a snapshot speaks of.
+func processesOf(snap *verbs.Snapshot) map[verbs.ProcessID]bool {
+	found := map[verbs.ProcessID]bool{}
+	for i := range snap.Series {
+		found[snap.Series[i].Key.Process] = true
+	}
+	for i := range snap.Queues {
+		found[snap.Queues[i].ID.Process] = true
+	}
+	for i := range snap.Rejected {
+		found[snap.Rejected[i].Process] = true
+	}
+	for i := range snap.Empty {
+		found[snap.Empty[i].Process] = true
+	}
+	return found
+}
+
+func (a *aggregator) addCounters(snap *verbs.Snapshot) {
+	counters := byKey(snap.Series)
+	for key, now := range counters {
+		before := a.counters[key]
+		increase := increaseOf(now, before)
+		a.addIncrease(&increase)
+	}
+	a.counters = counters
+}
+
+// addIncrease spreads what one process did with one operation over the series.
+func (a *aggregator) addIncrease(s *verbs.Series) {
+	at := seriesKey{job: a.jobOf(s.Key.Process), device: s.Key.Device}
+	completions := at
+	completions.instrument, completions.detail = wqeCompletions, s.Key.Operation.String()
+	if s.Key.Status != verbs.StatusSuccess {
+		completions.errorType = s.Key.Status.String()
+	}
+	a.count(completions, s.Completions)
+
+	duration := completions
+	duration.instrument = wqeDuration
+	a.addDurations(duration, s)
+
+	a.count(at.with(ioBytes, direction(s.Key.Operation)), s.Bytes)
+	if s.Key.Operation == verbs.OpRecv {
+		// Receives are not timed: they have no stages and are never slow.
+		return
+	}
+	a.count(at.with(wqeSlowCompletions, causeUnknown.String()), s.Slow)
+	a.count(at.with(wqeExcessTime, causeUnknown.String()), nanoseconds(s.Excess))
+	for stage, spent := range s.StageTime {
+		if spent > 0 {
+			a.count(at.with(wqeStageTime, verbs.Stage(stage).String()), nanoseconds(spent))
+		}
+	}
+}
+
+func (k seriesKey) with(i instrument, detail string) seriesKey {
+	k.instrument, k.detail = i, detail
+	return k
+}
+
+func direction(o verbs.Operation) string {
+	if o.Receives() {
+		return "receive"
+	}
+	return "transmit"
+}
+
+func nanoseconds(d time.Duration) uint64 { return uint64(max(d, 0)) }
+
+func (a *aggregator) addDurations(key seriesKey, s *verbs.Series) {
+	increase := durationSums{histogram: s.Durations, sum: s.Sum, min: s.Min, max: s.Max}
+	if increase.count() == 0 {
+		return
+	}
+	to := a.at(key)
+	if to.durations == nil {
+		to.durations = &durationSums{}
+	}
+	to.durations.add(&increase)
+}
+
+func (a *aggregator) addRejected(snap *verbs.Snapshot) {
+	rejected := make(map[rejectedKey]uint64, len(snap.Rejected))
+	for _, r := range snap.Rejected {
+		rejected[rejectedKey{r.Process, r.Device, r.Errno}] += r.Count
+	}
+	for key, count := range rejected {
+		at := seriesKey{job: a.jobOf(key.process), device: key.device, instrument: sqRejectedPosts, errorType: a.errnoName(key.errno)}
+		a.count(at, increaseOfCount(count, a.rejected[key]))
+	}
+	a.rejected = rejected
+}
+
+func (a *aggregator) addEmpty(snap *verbs.Snapshot) {
+	empty := make(map[emptyKey]uint64, len(snap.Empty))
+	for _, e := range snap.Empty {
+		empty[emptyKey{e.Process, e.Device}] += e.Count
+	}
+	for key, count := range empty {
+		at := seriesKey{job: a.jobOf(key.process), device: key.device, instrument: rqEmpty}
+		a.count(at, increaseOfCount(count, a.empty[key]))
+	}
+	a.empty = empty
+}
+
+func (a *aggregator) addQueues(snap *verbs.Snapshot) {
+	exited := make(map[verbs.ProcessID]bool, len(snap.Exited))
+	for _, process := range snap.Exited {
+		exited[process] = true
+	}
+	for i := range snap.Queues {
+		if q := &snap.Queues[i]; !exited[q.ID.Process] {
+			a.addQueue(q)
+		}
+	}
+	if snap.UntrackedQueues > 0 {
+		host := seriesKey{ofHost: true}
+		a.set(host.with(queueCount, verbs.QueueUntracked.String()), int64(snap.UntrackedQueues))
+	}
+}
+
+func (a *aggregator) addQueue(q *verbs.QueueInfo) {
+	at := seriesKey{job: a.jobOf(q.ID.Process), device: q.Device}
+	a.set(at.with(queueCount, q.State.String()), 1)
+	if q.RecvKnown {
+		a.set(at.with(rqOutstanding, ""), int64(q.RecvOutstanding))
+	}
+	if q.Limit > 0 {
+		a.set(at.with(sqLimit, ""), int64(q.Limit))
+	}
+	if q.State != verbs.QueueSynced {
+		// How many requests are on it is not certain.
+		return
+	}
+	a.set(at.with(sqOutstanding, ""), int64(q.Outstanding))
+	a.set(at.with(wqeOldestOutstanding, ""), int64(q.Oldest))
+	a.set(at.with(sqPeakOutstanding, ""), int64(q.Peak))
+	if q.Limit > 0 {
+		a.setRatio(at.with(sqUtilization, ""), float64(q.Peak)/float64(q.Limit))
+	}
+}
+
+// count adds to a counter. A counter begins with the first thing it counts,
+// except that of slow completions and their time: 0 slow is worth knowing.
+func (a *aggregator) count(key seriesKey, increase uint64) {
+	if increase == 0 && key.instrument != wqeSlowCompletions && key.instrument != wqeExcessTime {
+		if s := a.series[key]; s != nil {
+			s.touched = a.snapshot
+		}
+		return
+	}
+	a.at(key).value += int64(increase)
+}
+
+// set combines a value with the others that the present snapshot has for the
+// same series.
+func (a *aggregator) set(key seriesKey, value int64) {
+	s := a.atFresh(key)
+	if key.instrument.fold() == foldMax {
+		s.value = max(s.value, value)
+		return
+	}
+	s.value += value
+}
+
+func (a *aggregator) setRatio(key seriesKey, ratio float64) {
+	s := a.atFresh(key)
+	s.ratio = max(s.ratio, ratio)
+}
+
+// atFresh returns the series, emptied of what an earlier snapshot put in it.
+func (a *aggregator) atFresh(key seriesKey) *series {
+	if s := a.series[a.room(key)]; s != nil && s.touched != a.snapshot {
+		s.value, s.ratio = 0, 0
+	}
+	return a.at(key)
+}
+
+// at returns the series, and makes it if it is new. Over the bound, series are
+// folded into one for each instrument.
+func (a *aggregator) at(key seriesKey) *series {
+	key = a.room(key)
+	s := a.series[key]
+	if s == nil {
+		s = &series{}
+		a.series[key] = s
+	}
+	s.touched = a.snapshot
+	return s
+}
+
+// room returns the key under which there is room for the series.
+func (a *aggregator) room(key seriesKey) seriesKey {
+	if _, ok := a.series[key]; ok || len(a.series) < a.maxSeries-int(numInstruments) {
+		return key
+	}
+	return seriesKey{instrument: key.instrument, ofHost: true, overflow: true}
+}
+
+// endGauges returns the series of momentary values that have none any more.
+func (a *aggregator) endGauges() []seriesKey {
+	var ended []seriesKey
+	for key, s := range a.series {
+		if key.instrument.fold() != foldCounter && s.touched != a.snapshot {
+			ended = append(ended, key)
+		}
+	}
+	return ended
+}
+
+// endJobs returns the counters of jobs that have had no process for long. While
+// there is no room for new series, any job without a process has to go.
+func (a *aggregator) endJobs(now pcommon.Timestamp) []seriesKey {
+	full := len(a.series) >= a.maxSeries-int(numInstruments)
+	over := map[jobKey]bool{}
+	for job, state := range a.jobs {
+		idle := now.AsTime().Sub(state.lastAlive.AsTime())
+		if idle > jobRetention || full && idle > 0 {
+			over[job] = true
+		}
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	var ended []seriesKey
+	for key := range a.series {
+		if !key.ofHost && over[key.job] && key.instrument.fold() == foldCounter {
+			ended = append(ended, key)
+		}
+	}
+	return ended
+}
+
+func (a *aggregator) forgetEnded(ended []seriesKey) {
+	for _, key := range ended {
+		delete(a.series, key)
+	}
+	inUse := map[jobKey]bool{}
+	for key := range a.series {
+		inUse[key.job] = true
+	}
+	maps.DeleteFunc(a.jobs, func(job jobKey, state *jobState) bool {
+		return !inUse[job] && state.lastAlive <= a.previous
+	})
+}
+
+// addExemplar notes an exported span for the next point of its series.
+func (a *aggregator) addExemplar(key seriesKey, e exemplar) {
+	s := a.series[key]
+	if s == nil || s.durations == nil || len(s.exemplars) >= maxExemplars {
+		return
+	}
+	s.exemplars = append(s.exemplars, e)
+}
+
+// takeExemplars returns the exemplars of a series and forgets them: each is
+// exported once.
+func (s *series) takeExemplars() []exemplar {
+	taken := s.exemplars
+	s.exemplars = nil
+	return taken
+}
+
+// sortedKeys returns the keys of all series in an order that does not change.
+func (a *aggregator) sortedKeys() []seriesKey {
+	return slices.SortedFunc(maps.Keys(a.series), compareKeys)
+}

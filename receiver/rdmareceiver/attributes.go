@@ -1,0 +1,174 @@
+package rdmareceiver
+
+import (
+	"strconv"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+	"github.com/rdmaradar/rdmaradar/receiver/rdmareceiver/internal/metadata"
+)
+
+// The names of the attributes of spans and logs, as in metadata.yaml.
+const (
+	attributeCPU              = "cpu.logical_number"
+	attributeCPUNode          = "rdma.cpu.numa_node"
+	attributeCQHandle         = "rdma.cq.handle"
+	attributeDevice           = "rdma.device.name"
+	attributeDeviceNode       = "rdma.device.numa_node"
+	attributeDevicePort       = "rdma.device.port"
+	attributeErrorType        = "error.type"
+	attributeLocalRank        = "rdma.local_rank"
+	attributeLocality         = "rdma.numa.locality"
+	attributeOperation        = "rdma.operation.name"
+	attributeOutstanding      = "rdma.sq.outstanding"
+	attributePID              = "process.pid"
+	attributePollCPU          = "rdma.poll.cpu.logical_number"
+	attributePollCPUNode      = "rdma.poll.cpu.numa_node"
+	attributePollThreadID     = "rdma.poll.thread.id"
+	attributePollThreadName   = "rdma.poll.thread.name"
+	attributeQPNumber         = "rdma.qp.number"
+	attributeQPRemoteNumber   = "rdma.qp.remote_number"
+	attributeQPType           = "rdma.qp.type"
+	attributeRank             = "rdma.rank"
+	attributeSlowCause        = "rdma.slow.cause"
+	attributeStagePrefix      = "rdma.wqe.stage."
+	attributeStatus           = "rdma.wc.status"
+	attributeThreadID         = "thread.id"
+	attributeThreadName       = "thread.name"
+	attributeThreshold        = "rdma.threshold"
+	attributeVendorError      = "rdma.wc.vendor_error"
+	attributeWQEAge           = "rdma.wqe.age"
+	attributeWQEBusy          = "rdma.wqe.busy_time"
+	attributeWQEDuration      = "rdma.wqe.duration"
+	attributeWQEExcess        = "rdma.wqe.excess_time"
+	attributeWorkRequestCount = "rdma.wr.count"
+	attributeWorkRequestSize  = "rdma.wr.size"
+	attributeWorldSize        = "rdma.world_size"
+)
+
+// causeUnknown is the value of rdma.slow.cause where nothing proves a cause.
+const causeUnknown = metadata.AttributeRdmaSlowCauseUnknown
+
+// putQueue puts what names the queue, its device and the request on it. Values
+// that are not known are left out.
+func putQueue(to pcommon.Map, q queueFacts) {
+	to.PutInt(attributeQPNumber, int64(q.id.QPNumber))
+	putString(to, attributeQPType, q.kind.String())
+	putPositive(to, attributeQPRemoteNumber, int64(q.remote))
+	if q.cq != 0 {
+		to.PutStr(attributeCQHandle, "0x"+strconv.FormatUint(q.cq, 16))
+	}
+	putString(to, attributeDevice, q.device)
+	putPositive(to, attributeDevicePort, int64(q.port))
+	to.PutStr(attributeOperation, q.operation.String())
+	to.PutInt(attributeWorkRequestSize, int64(q.bytes))
+	putPositive(to, attributeOutstanding, int64(q.outstanding))
+}
+
+// queueFacts are what a completion and a stuck send have in common.
+type queueFacts struct {
+	id          verbs.QueueID
+	kind        verbs.QPType
+	remote      uint32
+	cq          uint64
+	device      string
+	port        uint8
+	operation   verbs.Operation
+	bytes       uint64
+	outstanding uint32
+}
+
+// putProcess puts the process and its place in the job.
+func putProcess(to pcommon.Map, id verbs.ProcessID, who *identity) {
+	to.PutInt(attributePID, int64(id.TGID))
+	putOptional(to, attributeRank, who.facts.Rank)
+	putOptional(to, attributeLocalRank, who.facts.LocalRank)
+	putOptional(to, attributeWorldSize, who.facts.WorldSize)
+}
+
+// putPoster puts where the request was posted, and whether that is near the
+// device.
+func putPoster(to pcommon.Map, poster verbs.Thread, device string, where topology) {
+	deviceNode, deviceKnown := where.DeviceNode(device)
+	if deviceKnown {
+		to.PutInt(attributeDeviceNode, int64(deviceNode))
+	}
+	if poster.TID == 0 {
+		return
+	}
+	to.PutInt(attributeThreadID, int64(poster.TID))
+	putString(to, attributeThreadName, poster.Name)
+	to.PutInt(attributeCPU, int64(poster.CPU))
+	cpuNode, cpuKnown := where.CPUNode(int(poster.CPU))
+	if cpuKnown {
+		to.PutInt(attributeCPUNode, int64(cpuNode))
+	}
+	if cpuKnown && deviceKnown {
+		to.PutStr(attributeLocality, locality(cpuNode, deviceNode))
+	}
+}
+
+// locality is the value of rdma.numa.locality.
+func locality(cpuNode, deviceNode int) string {
+	if cpuNode == deviceNode {
+		return "local"
+	}
+	return "remote"
+}
+
+// putPoller puts where the completion was polled.
+func putPoller(to pcommon.Map, poller verbs.Thread, where topology) {
+	if poller.TID == 0 {
+		return
+	}
+	to.PutInt(attributePollThreadID, int64(poller.TID))
+	putString(to, attributePollThreadName, poller.Name)
+	to.PutInt(attributePollCPU, int64(poller.CPU))
+	if node, ok := where.CPUNode(int(poller.CPU)); ok {
+		to.PutInt(attributePollCPUNode, int64(node))
+	}
+}
+
+// putOutcome puts how the work request ended and where its time went.
+func putOutcome(to pcommon.Map, c *verbs.Completion) {
+	to.PutInt(attributeWorkRequestCount, int64(c.Requests))
+	to.PutStr(attributeStatus, c.Status.String())
+	if c.Status != verbs.StatusSuccess {
+		to.PutStr(attributeErrorType, c.Status.String())
+		putPositive(to, attributeVendorError, int64(c.VendorError))
+	}
+	to.PutDouble(attributeWQEDuration, secondsOf(c.Duration()))
+	if c.HasBusy {
+		to.PutDouble(attributeWQEBusy, secondsOf(c.Busy))
+	}
+	to.PutDouble(attributeWQEExcess, secondsOf(c.Excess()))
+	to.PutDouble(attributeThreshold, secondsOf(c.Threshold))
+	for stage := range verbs.NumStages {
+		if c.Known.Has(stage) {
+			to.PutDouble(attributeStagePrefix+stage.String(), secondsOf(c.Stages[stage]))
+		}
+	}
+	if c.Excess() > c.Threshold {
+		to.PutStr(attributeSlowCause, causeUnknown.String())
+	}
+}
+
+func putString(to pcommon.Map, key, value string) {
+	if value != "" {
+		to.PutStr(key, value)
+	}
+}
+
+// putPositive puts a number that is not known when it is 0.
+func putPositive(to pcommon.Map, key string, value int64) {
+	if value != 0 {
+		to.PutInt(key, value)
+	}
+}
+
+func putOptional(to pcommon.Map, key string, value *int) {
+	if value != nil {
+		to.PutInt(key, int64(*value))
+	}
+}

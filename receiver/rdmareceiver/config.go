@@ -1,0 +1,184 @@
+package rdmareceiver
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/filter"
+
+	"github.com/rdmaradar/rdmaradar/receiver/rdmareceiver/internal/metadata"
+)
+
+// ErrorMode says what a failure to start tracing does to the collector.
+type ErrorMode string
+
+// The values of error_mode.
+const (
+	// ErrorModeIgnore reports a permanent error as the status of the receiver
+	// and keeps the collector running.
+	ErrorModeIgnore ErrorMode = "ignore"
+	// ErrorModePropagate reports a fatal error, which ends the collector.
+	ErrorModePropagate ErrorMode = "propagate"
+)
+
+// HistogramKind is the kind of rdma.wqe.duration.
+type HistogramKind string
+
+// The values of histogram.
+const (
+	// HistogramExponential is an exponential histogram of scale 3.
+	HistogramExponential HistogramKind = "exponential"
+	// HistogramExplicit is a histogram with the bounds of ExplicitBounds, for
+	// backends that do not take exponential ones.
+	HistogramExplicit HistogramKind = "explicit"
+)
+
+// Bounds of the settings. They keep a slip of the pen, such as a threshold in
+// the wrong unit, from flooding the pipeline or hiding everything.
+const (
+	minThreshold          = time.Microsecond
+	maxThreshold          = time.Minute
+	minCollectionInterval = time.Second
+	maxCollectionInterval = 10 * time.Minute
+	maxExportedLimit      = 10_000
+	minSeries             = 100
+	maxSeriesLimit        = 1_000_000
+	minMapMiB             = 4
+	maxMapMiB             = 4096
+)
+
+// Filters select by name. A name is taken when it matches include, or include
+// is empty, and does not match exclude.
+type Filters struct {
+	// Include lists names to take, each as strict or regexp. Empty: all.
+	Include []filter.Config `mapstructure:"include"`
+	// Exclude lists names to leave out. It wins over include.
+	Exclude []filter.Config `mapstructure:"exclude"`
+
+	_ struct{}
+}
+
+// Config is the configuration of the receiver. The default is complete.
+type Config struct {
+	// Threshold is by how much a work request may take longer than the port
+	// was busy before it is slow. Default 50us.
+	Threshold time.Duration `mapstructure:"threshold"`
+	// CollectionInterval is the time between two exports of metrics. Default
+	// 10s.
+	CollectionInterval time.Duration `mapstructure:"collection_interval"`
+	// MaxExportedPerSecond is how many slow work requests the host exports as
+	// spans and logs in a second, with bursts of ten times as many. The
+	// slowest of each device come first. Default 5.
+	MaxExportedPerSecond int `mapstructure:"max_exported_per_second"`
+	// MaxSeries is how many metric series the host exports; the rest is added
+	// up in points with the attribute otel.metric.overflow. Default 2000.
+	MaxSeries int `mapstructure:"max_series"`
+	// MaxMapMiB is how much memory the BPF maps may take, in MiB. Queues that
+	// find no room are counted and not followed. Default 32.
+	MaxMapMiB int `mapstructure:"max_map_mib"`
+	// Histogram is the kind of rdma.wqe.duration: exponential or explicit.
+	// Default exponential.
+	Histogram HistogramKind `mapstructure:"histogram"`
+	// SlowLogs emits the log rdma.wqe.slow also while a traces pipeline exports
+	// the same work request as a span. Default false.
+	SlowLogs bool `mapstructure:"slow_logs"`
+	// ParentFromTraceparent makes the TRACEPARENT of a process the parent of
+	// its spans. By default it is a link, because it names work that began long
+	// before. Default false.
+	ParentFromTraceparent bool `mapstructure:"parent_from_traceparent"`
+	// Processes selects processes by the name of their executable, as in
+	// process.executable.name. Default all.
+	Processes Filters `mapstructure:"processes"`
+	// Devices selects RDMA devices by name, such as mlx5_0. Default all.
+	Devices Filters `mapstructure:"devices"`
+	// ErrorMode says what happens when tracing cannot start: ignore reports a
+	// permanent error and keeps the collector running, propagate ends it.
+	// Default ignore.
+	ErrorMode ErrorMode `mapstructure:"error_mode"`
+	// RootPath is where the root directory of the host is mounted, for a
+	// collector in a container. Default /.
+	RootPath string `mapstructure:"root_path"`
+	// Metrics switches single metrics off and drops their attributes.
+	Metrics metadata.MetricsConfig `mapstructure:"metrics"`
+	// Events switches single kinds of log records off.
+	Events metadata.EventsConfig `mapstructure:"events"`
+
+	_ struct{}
+}
+
+// createDefaultConfig returns the configuration that `rdma:` alone stands for.
+func createDefaultConfig() component.Config {
+	metrics := metadata.DefaultMetricsConfig()
+	// Of maxima over queues only a further maximum means something.
+	metrics.RdmaSqPeakOutstanding.AggregationStrategy = metadata.AggregationStrategyMax
+	metrics.RdmaSqUtilization.AggregationStrategy = metadata.AggregationStrategyMax
+	metrics.RdmaWqeOldestOutstanding.AggregationStrategy = metadata.AggregationStrategyMax
+	return &Config{
+		Threshold:            50 * time.Microsecond,
+		CollectionInterval:   10 * time.Second,
+		MaxExportedPerSecond: 5,
+		MaxSeries:            2000,
+		MaxMapMiB:            32,
+		Histogram:            HistogramExponential,
+		ErrorMode:            ErrorModeIgnore,
+		RootPath:             "/",
+		Metrics:              metrics,
+		Events:               metadata.DefaultEventsConfig(),
+	}
+}
+
+// Validate reports every setting that cannot be honoured, each with its key
+// and the remedy.
+func (c *Config) Validate() error {
+	return errors.Join(
+		inRange("threshold", c.Threshold, minThreshold, maxThreshold),
+		inRange("collection_interval", c.CollectionInterval, minCollectionInterval, maxCollectionInterval),
+		inRange("max_exported_per_second", c.MaxExportedPerSecond, 1, maxExportedLimit),
+		inRange("max_series", c.MaxSeries, minSeries, maxSeriesLimit),
+		inRange("max_map_mib", c.MaxMapMiB, minMapMiB, maxMapMiB),
+		oneOf("histogram", c.Histogram, HistogramExponential, HistogramExplicit),
+		oneOf("error_mode", c.ErrorMode, ErrorModeIgnore, ErrorModePropagate),
+		c.validateRootPath(),
+	)
+}
+
+func (c *Config) validateRootPath() error {
+	if filepath.IsAbs(c.RootPath) {
+		return nil
+	}
+	return fmt.Errorf("root_path is %q: set it to the absolute path where the host's root directory is mounted, / outside a container", c.RootPath)
+}
+
+func inRange[T int | time.Duration](key string, value, low, high T) error {
+	if low <= value && value <= high {
+		return nil
+	}
+	return fmt.Errorf("%s is %v: set it to a value from %v to %v", key, value, low, high)
+}
+
+func oneOf[T ~string](key string, value T, allowed ...T) error {
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is %q: set it to one of %q", key, value, allowed)
+}
+
+// matcher compiles the filters, which must have been validated. It is nil when
+// they take everything.
+func (f *Filters) matcher() func(name string) bool {
+	if len(f.Include) == 0 && len(f.Exclude) == 0 {
+		return nil
+	}
+	include, exclude := filter.CreateFilter(f.Include), filter.CreateFilter(f.Exclude)
+	return func(name string) bool {
+		if len(f.Include) > 0 && !include.Matches(name) {
+			return false
+		}
+		return !exclude.Matches(name)
+	}
+}

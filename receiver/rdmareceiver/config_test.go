@@ -1,0 +1,162 @@
+package rdmareceiver
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/filter"
+
+	"github.com/rdmaradar/rdmaradar/receiver/rdmareceiver/internal/metadata"
+)
+
+func filters(strict, regex string) []filter.Config {
+	return []filter.Config{{Strict: strict, Regex: regex}}
+}
+
+func TestLoadConfig(t *testing.T) {
+	all, err := confmaptest.LoadConf(filepath.Join("testdata", "config.yaml"))
+	require.NoError(t, err)
+	full := createDefaultConfig().(*Config)
+	full.Threshold = 20 * time.Millisecond
+	full.CollectionInterval = time.Minute
+	full.MaxExportedPerSecond = 50
+	full.MaxSeries = 500
+	full.MaxMapMiB = 64
+	full.Histogram = HistogramExplicit
+	full.SlowLogs = true
+	full.ParentFromTraceparent = true
+	full.Processes = Filters{Include: filters("", "^python"), Exclude: filters("ib_write_bw", "")}
+	full.Devices = Filters{Include: filters("", "^mlx5_[0-7]$")}
+	full.ErrorMode = ErrorModePropagate
+	full.RootPath = "/hostfs"
+	full.Metrics.RdmaIo.Enabled = false
+	full.Events.RdmaWqeStuck.Enabled = false
+
+	for _, tc := range []struct {
+		id     component.ID
+		want   component.Config
+		errors []string
+	}{
+		{id: component.NewID(metadata.Type), want: createDefaultConfig()},
+		{id: component.NewIDWithName(metadata.Type, "full"), want: full},
+		{id: component.NewIDWithName(metadata.Type, "wrong"), errors: []string{
+			"threshold is 50ns: set it to a value from 1µs to 1m0s",
+			"collection_interval is 1ms: set it to a value from 1s to 10m0s",
+			"max_exported_per_second is 0: set it to a value from 1 to 10000",
+			"max_series is 5: set it to a value from 100 to 1000000",
+			"max_map_mib is 1: set it to a value from 4 to 4096",
+			`histogram is "classic": set it to one of ["exponential" "explicit"]`,
+			`error_mode is "silent": set it to one of ["ignore" "propagate"]`,
+			`root_path is "host": set it to the absolute path`,
+			"processes::include::0: must specify either strict or regex",
+			"devices::exclude::0: error parsing regexp",
+		}},
+	} {
+		t.Run(tc.id.String(), func(t *testing.T) {
+			sub, err := all.Sub(tc.id.String())
+			require.NoError(t, err)
+			cfg := createDefaultConfig()
+			require.NoError(t, sub.Unmarshal(cfg))
+			err = confmap.Validate(cfg)
+			for _, want := range tc.errors {
+				require.ErrorContains(t, err, want)
+			}
+			if tc.errors == nil {
+				require.NoError(t, err)
+				assert.Equal(t, settingsOf(t, tc.want), settingsOf(t, cfg))
+			}
+		})
+	}
+}
+
+func TestUnknownKeyIsRejected(t *testing.T) {
+	err := confmap.NewFromStringMap(map[string]any{"treshold": "1ms"}).Unmarshal(createDefaultConfig())
+	require.ErrorContains(t, err, "treshold")
+}
+
+// settingsOf returns every key of a configuration with its value.
+func settingsOf(t *testing.T, cfg component.Config) map[string]any {
+	t.Helper()
+	conf := confmap.New()
+	require.NoError(t, conf.Marshal(cfg))
+	return conf.ToStringMap()
+}
+
+func TestFilters(t *testing.T) {
+	for _, tc := range []struct {
+		name      string
+		filters   Filters
+		takes     []string
+		takesNone []string
+	}{
+		{"include", Filters{Include: filters("", "^mlx5_")}, []string{"mlx5_0"}, []string{"rxe0", ""}},
+		{"exclude", Filters{Exclude: filters("rxe0", "")}, []string{"mlx5_0", ""}, []string{"rxe0"}},
+		{"exclude wins", Filters{Include: filters("", "^mlx5_"), Exclude: filters("mlx5_1", "")}, []string{"mlx5_0"}, []string{"mlx5_1", "rxe0"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			takes := tc.filters.matcher()
+			for _, name := range tc.takes {
+				assert.True(t, takes(name), name)
+			}
+			for _, name := range tc.takesNone {
+				assert.False(t, takes(name), name)
+			}
+		})
+	}
+	assert.Nil(t, (&Filters{}).matcher(), "no filters take everything, and cost nothing")
+}
+
+// fenced returns the YAML of the README that follows a heading.
+func fenced(t *testing.T, heading string) string {
+	t.Helper()
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, after, ok := strings.Cut(string(readme), heading)
+	require.True(t, ok, "README.md has no %q", heading)
+	_, after, ok = strings.Cut(after, "```yaml\n")
+	require.True(t, ok)
+	block, _, ok := strings.Cut(after, "```")
+	require.True(t, ok)
+	return block
+}
+
+func TestReadmePrintsTheWholeDefault(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "readme.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(fenced(t, "### Full default")), 0o600))
+	conf, err := confmaptest.LoadConf(path)
+	require.NoError(t, err)
+	printed, err := conf.Sub("receivers::rdma")
+	require.NoError(t, err)
+
+	// It names every key, and each with the default value.
+	want := settingsOf(t, createDefaultConfig())
+	assertSameKeys(t, "", want, printed.ToStringMap())
+	empty := &Config{}
+	require.NoError(t, printed.Unmarshal(empty))
+	// Printed, an empty list and none are the same.
+	assert.Equal(t, fmt.Sprint(want), fmt.Sprint(settingsOf(t, empty)))
+}
+
+func assertSameKeys(t *testing.T, path string, want, got map[string]any) {
+	t.Helper()
+	for key, value := range want {
+		printed, ok := got[key]
+		assert.True(t, ok, "README.md does not print %s%s", path, key)
+		inner, nested := value.(map[string]any)
+		if innerGot, ok := printed.(map[string]any); ok && nested {
+			assertSameKeys(t, path+key+"::", inner, innerGot)
+		}
+	}
+	for key := range got {
+		assert.Contains(t, want, key, "README.md prints a key that does not exist")
+	}
+}

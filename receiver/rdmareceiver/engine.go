@@ -1,0 +1,91 @@
+package rdmareceiver
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/process"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// engine is what the receiver needs of the tracer.
+type engine interface {
+	// Completions delivers slow or failed units of work. It is closed by Close.
+	Completions() <-chan verbs.Completion
+	// Stuck delivers sends that have been outstanding for more than a second,
+	// each once. It is closed by Close.
+	Stuck() <-chan verbs.Stuck
+	// Snapshot returns the cumulative aggregates and the state of the queues.
+	Snapshot() (verbs.Snapshot, error)
+	// SetFloor keeps slow completions of the device with less excess time than
+	// this from being delivered one by one. 0 delivers all of them.
+	SetFloor(device string, excess time.Duration)
+	// Close detaches every probe. It may be called twice.
+	Close() error
+}
+
+// engineConfig is what the tracer needs of the receiver.
+type engineConfig struct {
+	// Threshold is the excess time from which a completion is slow.
+	Threshold time.Duration
+	// MaxMapBytes bounds the memory of the BPF maps.
+	MaxMapBytes uint64
+	// Root is the root directory of the host.
+	Root string
+	// TakesProcess and TakesDevice select what is traced. nil takes all.
+	TakesProcess func(pid int) bool
+	TakesDevice  func(name string) bool
+	// Rate returns what a device carries in one direction, in bytes per second.
+	Rate   func(device string) (float64, bool)
+	Logger *slog.Logger
+}
+
+// platform is the part of the world that only Linux has.
+type platform struct {
+	// startEngine loads and attaches the probes. Where there is no RDMA yet it
+	// succeeds and waits.
+	startEngine func(context.Context, engineConfig) (engine, error)
+	// readClocks returns CLOCK_REALTIME and CLOCK_MONOTONIC, read together.
+	readClocks func() (clockReading, error)
+	// errnoName returns the name of an error number, such as ENOMEM.
+	errnoName func(errno uint32) string
+	// openHost opens what the receiver reads of the host whose root directory
+	// is at root.
+	openHost func(root string, logger *slog.Logger) (host, error)
+}
+
+// host is the machine beside the tracer.
+type host struct {
+	facts     hostFacts
+	processes processSource
+	topology  topology
+	// executable returns the name of the executable of a process, "" when it
+	// cannot be read.
+	executable func(pid int) string
+	// rate returns what a device carries in one direction, in bytes per second.
+	rate func(device string) (float64, bool)
+}
+
+// hostFacts name the machine. "" is not known.
+type hostFacts struct {
+	// Name is the host name, ID the machine-id.
+	Name, ID string
+}
+
+// processSource knows the facts of traced processes, also of those that have
+// exited since. It is safe for concurrent use.
+type processSource interface {
+	// Capture starts reading the facts of a process and returns at once.
+	Capture(id verbs.ProcessID)
+	// Facts returns the facts of a process, and may wait for them for a
+	// second. They count also with an error that wraps process.ErrIncomplete.
+	Facts(id verbs.ProcessID) (process.Facts, error)
+}
+
+// topology knows on which NUMA node things are; ok is false where the machine
+// does not say.
+type topology interface {
+	DeviceNode(device string) (node int, ok bool)
+	CPUNode(cpu int) (node int, ok bool)
+}

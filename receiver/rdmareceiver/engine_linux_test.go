@@ -1,0 +1,58 @@
+package rdmareceiver
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+func TestReadClocks(t *testing.T) {
+	before, err := readClocks()
+	require.NoError(t, err)
+	time.Sleep(10 * time.Millisecond)
+	wall := time.Now().UnixNano()
+	after, err := readClocks()
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, after.monotonic-before.monotonic, int64(10*time.Millisecond))
+	assert.InDelta(t, wall, after.real, float64(10*time.Millisecond))
+}
+
+func TestErrnoName(t *testing.T) {
+	assert.Equal(t, "ENOMEM", errnoName(12))
+	assert.Equal(t, "EINVAL", errnoName(22))
+	assert.Equal(t, "errno_4000", errnoName(4000))
+}
+
+func TestOpenHost(t *testing.T) {
+	h, err := openHost("/", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	name, err := os.Hostname()
+	require.NoError(t, err)
+	assert.Equal(t, name, h.facts.Name)
+	self := verbs.ProcessID{TGID: uint32(os.Getpid()), Incarnation: 1}
+	facts, err := h.processes.Facts(self)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Base(os.Args[0]), facts.Executable)
+	assert.Equal(t, facts.Executable, h.executable(os.Getpid()))
+}
+
+func TestOpenHostOfAContainer(t *testing.T) {
+	root := t.TempDir()
+	_, err := openHost(root, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "root_path "+root)
+
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "proc", "self"), 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "etc"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "etc", "hostname"), []byte("gpu-node-7\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "etc", "machine-id"), []byte("abc123\n"), 0o600))
+	h, err := openHost(root, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	assert.Equal(t, hostFacts{Name: "gpu-node-7", ID: "abc123"}, h.facts)
+}

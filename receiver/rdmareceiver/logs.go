@@ -1,0 +1,97 @@
+package rdmareceiver
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// The event names of the logs.
+const (
+	eventSlow  = "rdma.wqe.slow"
+	eventStuck = "rdma.wqe.stuck"
+)
+
+// logBatch is what one delivery to a logs pipeline is made of.
+type logBatch struct {
+	slow  []slowEvent
+	stuck []stuckEvent
+}
+
+func (b logBatch) len() int { return len(b.slow) + len(b.stuck) }
+
+// buildLogs builds one record for each event, grouped by process.
+func buildLogs(batch logBatch, in surroundings) plog.Logs {
+	logs := plog.NewLogs()
+	records := map[verbs.ProcessID]plog.LogRecordSlice{}
+	of := func(id verbs.ProcessID, who *identity) plog.LogRecordSlice {
+		if _, ok := records[id]; !ok {
+			rl := logs.ResourceLogs().AppendEmpty()
+			processResource(in.host, who).MoveTo(rl.Resource())
+			sl := rl.ScopeLogs().AppendEmpty()
+			setScope(sl.Scope(), in.version)
+			records[id] = sl.LogRecords()
+		}
+		return records[id]
+	}
+	for i := range batch.slow {
+		e := &batch.slow[i]
+		fillSlowRecord(of(e.completion.Queue.Process, e.process).AppendEmpty(), e, in.topology)
+	}
+	for i := range batch.stuck {
+		e := &batch.stuck[i]
+		fillStuckRecord(of(e.stuck.Queue.Process, e.process).AppendEmpty(), e, in.topology)
+	}
+	return logs
+}
+
+// fillSlowRecord carries the ids of the span of the same event, whether or not
+// that is exported.
+func fillSlowRecord(record plog.LogRecord, e *slowEvent, where topology) {
+	record.SetEventName(eventSlow)
+	record.SetTimestamp(e.end)
+	record.SetObservedTimestamp(e.end)
+	setSeverity(record, plog.SeverityNumberWarn)
+	if e.completion.Status != verbs.StatusSuccess {
+		setSeverity(record, plog.SeverityNumberError)
+	}
+	record.SetTraceID(e.traceID)
+	record.SetSpanID(e.spanID)
+	putSlow(record.Attributes(), e, where)
+}
+
+// fillStuckRecord has no span: that of a work request ends with its completion,
+// which may never come. A TRACEPARENT of the process is the only context.
+func fillStuckRecord(record plog.LogRecord, e *stuckEvent, where topology) {
+	s := &e.stuck
+	record.SetEventName(eventStuck)
+	record.SetTimestamp(e.found)
+	record.SetObservedTimestamp(e.found)
+	setSeverity(record, plog.SeverityNumberError)
+	if trace := e.process.facts.Trace; trace.IsValid() {
+		record.SetTraceID(pcommon.TraceID(trace.TraceID))
+		record.SetSpanID(pcommon.SpanID(trace.SpanID))
+	}
+	to := record.Attributes()
+	to.EnsureCapacity(20)
+	putQueue(to, queueFacts{
+		id: s.Queue, kind: s.QPType, remote: s.RemoteQP, cq: s.CQ, device: s.Device, port: s.Port,
+		operation: s.Operation, bytes: s.Bytes, outstanding: s.Outstanding,
+	})
+	putProcess(to, s.Queue.Process, e.process)
+	putPoster(to, s.Poster, s.Device, where)
+	to.PutDouble(attributeWQEAge, secondsOf(s.Age))
+}
+
+func setSeverity(record plog.LogRecord, severity plog.SeverityNumber) {
+	record.SetSeverityNumber(severity)
+	record.SetSeverityText(severityText(severity))
+}
+
+func severityText(severity plog.SeverityNumber) string {
+	if severity >= plog.SeverityNumberError {
+		return "ERROR"
+	}
+	return "WARN"
+}

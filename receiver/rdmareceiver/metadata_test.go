@@ -1,0 +1,224 @@
+package rdmareceiver
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"gopkg.in/yaml.v3"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// declaration is what metadata.yaml says.
+type declaration struct {
+	ResourceAttributes map[string]any `yaml:"resource_attributes"`
+	Attributes         map[string]struct {
+		Type string   `yaml:"type"`
+		Enum []string `yaml:"enum"`
+	} `yaml:"attributes"`
+	Metrics map[string]struct {
+		Description string   `yaml:"description"`
+		Unit        string   `yaml:"unit"`
+		Attributes  []string `yaml:"attributes"`
+		Sum         *struct {
+			Monotonic bool `yaml:"monotonic"`
+		} `yaml:"sum"`
+		Gauge *struct{} `yaml:"gauge"`
+	} `yaml:"metrics"`
+	Events map[string]struct {
+		Attributes []string `yaml:"attributes"`
+	} `yaml:"events"`
+}
+
+func declared(t *testing.T) declaration {
+	t.Helper()
+	text, err := os.ReadFile("metadata.yaml")
+	require.NoError(t, err)
+	var d declaration
+	require.NoError(t, yaml.Unmarshal(text, &d))
+	return d
+}
+
+// kindOf is the kind of a metric in the words of metadata.yaml.
+func kindOf(metric pmetric.Metric) string {
+	switch {
+	case metric.Type() == pmetric.MetricTypeGauge:
+		return "gauge"
+	case metric.Type() == pmetric.MetricTypeSum && metric.Sum().IsMonotonic():
+		return "monotonic sum"
+	case metric.Type() == pmetric.MetricTypeSum:
+		return "sum"
+	default:
+		return "histogram"
+	}
+}
+
+// everyMetric emits every metric, with every attribute.
+func everyMetric(t *testing.T) pmetric.Metrics {
+	t.Helper()
+	return newBench(t, theHost().processes, nil).collect(fullSnapshot())
+}
+
+func TestEmittedMetricsAreThoseDeclared(t *testing.T) {
+	d := declared(t)
+	documentation, err := os.ReadFile("documentation.md")
+	require.NoError(t, err)
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	emitted := map[string]map[string]bool{}
+	eachMetric(everyMetric(t), func(_ pcommon.Resource, metric pmetric.Metric) {
+		names := emitted[metric.Name()]
+		if names == nil {
+			names = map[string]bool{}
+			emitted[metric.Name()] = names
+		}
+		eachPoint(metric, func(at dataPoint) {
+			for name, value := range at.Attributes().All() {
+				names[name] = true
+				assertDeclaredValue(t, d, name, value)
+			}
+		})
+		if kindOf(metric) == "histogram" {
+			return
+		}
+		m, ok := d.Metrics[metric.Name()]
+		require.True(t, ok, "%s is not in metadata.yaml", metric.Name())
+		assert.Equal(t, m.Unit, metric.Unit(), metric.Name())
+		assert.Equal(t, m.Description, metric.Description(), metric.Name())
+		want := "gauge"
+		if m.Sum != nil {
+			want = "sum"
+			if m.Sum.Monotonic {
+				want = "monotonic sum"
+			}
+		}
+		assert.Equal(t, want, kindOf(metric), metric.Name())
+		assert.Contains(t, string(documentation), "\n### "+metric.Name()+"\n")
+	})
+	for name, m := range d.Metrics {
+		assertSameNames(t, name, m.Attributes, emitted[name])
+		delete(emitted, name)
+	}
+	for _, h := range histogramMetrics() {
+		assertSameNames(t, h.Name, h.Attributes, emitted[h.Name])
+		assert.Contains(t, string(readme), "| `"+h.Name+"` | "+h.Unit+" |", "README.md describes the histograms")
+		for _, a := range h.Attributes {
+			assert.Contains(t, d.Attributes, a)
+		}
+		delete(emitted, h.Name)
+	}
+	assert.Empty(t, emitted, "emitted and declared nowhere")
+}
+
+func assertSameNames(t *testing.T, of string, want []string, got map[string]bool) {
+	t.Helper()
+	names := []string{}
+	for name := range got {
+		names = append(names, name)
+	}
+	assert.ElementsMatch(t, want, names, of)
+}
+
+// assertDeclaredValue holds a value against the type and the values declared.
+func assertDeclaredValue(t *testing.T, d declaration, name string, value pcommon.Value) {
+	t.Helper()
+	a, ok := d.Attributes[name]
+	if !assert.True(t, ok, "the attribute %s is not in metadata.yaml", name) {
+		return
+	}
+	types := map[string]pcommon.ValueType{
+		"string": pcommon.ValueTypeStr, "int": pcommon.ValueTypeInt, "double": pcommon.ValueTypeDouble,
+	}
+	assert.Equal(t, types[a.Type], value.Type(), name)
+	if len(a.Enum) > 0 {
+		assert.Contains(t, a.Enum, value.Str(), name)
+	}
+}
+
+// Each event and span has attributes that are declared, and all that are
+// declared come out when everything is known.
+func TestEmittedEventsAreThoseDeclared(t *testing.T) {
+	d := declared(t)
+	failed := fullCompletion()
+	failed.Status, failed.VendorError = 12, 0x81
+	inOne := fullCompletion()
+	inOne.Known = 1 << verbs.StageCompletion
+	inOne.Stages = [verbs.NumStages]time.Duration{verbs.StageCompletion: time.Millisecond}
+	events := theEvents(t, false, failed, inOne)
+	logs := buildLogs(logBatch{slow: events, stuck: []stuckEvent{theStuckEvent(theStuck())}}, theSurroundings())
+	emitted := map[string]map[string]bool{}
+	for i := range logs.ResourceLogs().Len() {
+		rl := logs.ResourceLogs().At(i)
+		for name := range rl.Resource().Attributes().All() {
+			assert.Contains(t, d.ResourceAttributes, name)
+		}
+		records := rl.ScopeLogs().At(0).LogRecords()
+		for j := range records.Len() {
+			record := records.At(j)
+			if emitted[record.EventName()] == nil {
+				emitted[record.EventName()] = map[string]bool{}
+			}
+			for name, value := range record.Attributes().All() {
+				emitted[record.EventName()][name] = true
+				assertDeclaredValue(t, d, name, value)
+			}
+		}
+	}
+	for name, e := range d.Events {
+		assertSameNames(t, name, e.Attributes, emitted[name])
+		delete(emitted, name)
+	}
+	assert.Empty(t, emitted, "emitted and declared nowhere")
+
+	spans := buildTraces(events, theSurroundings()).ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+	onSpans := map[string]bool{}
+	for i := range spans.Len() {
+		for name := range spans.At(i).Attributes().All() {
+			onSpans[name] = true
+		}
+	}
+	assertSameNames(t, "spans have what the event has", d.Events[eventSlow].Attributes, onSpans)
+}
+
+// The values of enumerations are those of the vocabulary.
+func TestEnumerationsFollowTheVocabulary(t *testing.T) {
+	d := declared(t)
+	var stages []string
+	for stage := range verbs.NumStages {
+		stages = append(stages, stage.String())
+	}
+	assert.ElementsMatch(t, stages, d.Attributes["rdma.wqe.stage"].Enum)
+	var states []string
+	for _, state := range []verbs.QueueState{verbs.QueueSynced, verbs.QueueUnsynced, verbs.QueueUntracked} {
+		states = append(states, state.String())
+	}
+	assert.ElementsMatch(t, states, d.Attributes["rdma.queue.state"].Enum)
+	assert.Equal(t, []string{causeUnknown.String()}, d.Attributes["rdma.slow.cause"].Enum)
+}
+
+// Naming rules of the semantic conventions: lower case, no unit, no total.
+func TestNames(t *testing.T) {
+	d := declared(t)
+	var names []string
+	for name := range d.Metrics {
+		names = append(names, name)
+	}
+	for _, h := range histogramMetrics() {
+		names = append(names, h.Name)
+	}
+	for _, name := range names {
+		assert.True(t, strings.HasPrefix(name, "rdma."), name)
+		parts := strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '_' })
+		for _, unit := range []string{"total", "seconds", "bytes", "count"} {
+			assert.False(t, slices.Contains(parts, unit), name)
+		}
+		assert.Equal(t, strings.ToLower(name), name)
+	}
+}

@@ -1,0 +1,204 @@
+package rdmareceiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/receiver"
+	"go.uber.org/zap"
+	"go.uber.org/zap/exp/zapslog"
+)
+
+const (
+	// drainTime is how long Shutdown waits for the pipelines to take what is
+	// left, and then once more for everything to end.
+	drainTime  = 5 * time.Second
+	modulePath = "github.com/rdmaradar/rdmaradar"
+)
+
+// rdmaReceiver is what the components of the three signals share.
+type rdmaReceiver struct {
+	cfg       *Config
+	settings  receiver.Settings
+	platform  platform
+	instances *instances
+	pipelines *pipelines
+	status    statusBoard
+
+	mu    sync.Mutex
+	phase phase
+	// stop ends tracing, giveUp the delivery of what is left; done is closed
+	// when nothing runs any more.
+	stop, giveUp context.CancelFunc
+	done         chan struct{}
+}
+
+// phase is how far a receiver has come. It only ever goes forward.
+type phase uint8
+
+const (
+	phaseNew phase = iota
+	phaseRunning
+	phaseStopped
+)
+
+func newReceiver(cfg *Config, settings receiver.Settings, platform platform, instances *instances) (*rdmaReceiver, error) {
+	pipelines, err := newPipelines(settings)
+	if err != nil {
+		return nil, err
+	}
+	return &rdmaReceiver{cfg: cfg, settings: settings, platform: platform, instances: instances, pipelines: pipelines}, nil
+}
+
+// start begins tracing with the first of the components. It returns at once:
+// attaching the probes goes on in the background.
+func (r *rdmaReceiver) start(host component.Host) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch r.phase {
+	case phaseStopped:
+		return errors.New("the receiver was shut down and cannot start again")
+	case phaseRunning:
+		r.status.join(host)
+		return nil
+	}
+	if err := r.instances.acquire(r); err != nil {
+		return err
+	}
+	self, err := newSelfTelemetry(r.settings.TelemetrySettings)
+	if err != nil {
+		r.instances.release(r)
+		return fmt.Errorf("create the receiver's own metrics: %w", err)
+	}
+	r.status.join(host)
+	r.phase = phaseRunning
+	r.launch(self)
+	return nil
+}
+
+// launch must not use the context of Start, which ends with it.
+func (r *rdmaReceiver) launch(self *selfTelemetry) {
+	tracing, stop := context.WithCancel(context.Background())
+	delivery, giveUp := context.WithCancel(context.Background())
+	r.stop, r.giveUp, r.done = stop, giveUp, make(chan struct{})
+	go func() {
+		defer close(r.done)
+		defer self.shutdown()
+		r.run(tracing, delivery, self)
+	}()
+}
+
+// run traces until the context ends. When tracing cannot start it says so.
+func (r *rdmaReceiver) run(tracing, delivery context.Context, self *selfTelemetry) {
+	s, err := r.open(tracing, self)
+	if err == nil {
+		s.run(tracing, delivery)
+		return
+	}
+	if tracing.Err() != nil {
+		return
+	}
+	err = fmt.Errorf("RDMA tracing cannot start: %w", err)
+	r.settings.Logger.Error("RDMA tracing cannot start.", zap.Error(err), zap.String("error_mode", string(r.cfg.ErrorMode)))
+	r.status.reportStartFailure(err, r.cfg.ErrorMode)
+}
+
+// open starts the engine and connects it.
+func (r *rdmaReceiver) open(ctx context.Context, self *selfTelemetry) (*session, error) {
+	logger := slog.New(zapslog.NewHandler(r.settings.Logger.Core()))
+	host, err := r.platform.openHost(r.cfg.RootPath, logger)
+	if err != nil {
+		return nil, err
+	}
+	started, err := r.platform.startEngine(ctx, r.engineConfig(host, logger))
+	if err != nil {
+		return nil, err
+	}
+	in := surroundings{host: host.facts, topology: host.topology, version: scopeVersion(r.settings.BuildInfo)}
+	s := &session{
+		cfg: r.cfg, engine: started, host: host, in: in,
+		pipelines: r.pipelines, self: self, status: &r.status, logger: r.settings.Logger,
+		readClocks: r.platform.readClocks,
+		emitter:    newMetricsEmitter(r.cfg, r.settings, in),
+	}
+	if err := s.prepare(r.platform.errnoName); err != nil {
+		return nil, errors.Join(err, started.Close())
+	}
+	return s, nil
+}
+
+func (r *rdmaReceiver) engineConfig(host host, logger *slog.Logger) engineConfig {
+	cfg := engineConfig{
+		Threshold:   r.cfg.Threshold,
+		MaxMapBytes: uint64(r.cfg.MaxMapMiB) << 20,
+		Root:        r.cfg.RootPath,
+		Rate:        host.rate,
+		Logger:      logger,
+	}
+	if takes := r.cfg.Processes.matcher(); takes != nil {
+		cfg.TakesProcess = func(pid int) bool { return takes(host.executable(pid)) }
+	}
+	cfg.TakesDevice = r.cfg.Devices.matcher()
+	return cfg
+}
+
+// scopeVersion is the version of this module in the collector's build, which
+// has a version of its own.
+func scopeVersion(collector component.BuildInfo) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return collector.Version
+	}
+	for _, dependency := range info.Deps {
+		if dependency.Path == modulePath {
+			return dependency.Version
+		}
+	}
+	return collector.Version
+}
+
+// shutdown ends tracing with the first of the components: from then on not all
+// pipelines can take data. It may be called before start and again after.
+func (r *rdmaReceiver) shutdown(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	running := r.phase == phaseRunning
+	r.phase = phaseStopped
+	defer r.instances.release(r)
+	if !running {
+		return nil
+	}
+	return r.drain(ctx)
+}
+
+// drain gives the pipelines some time to take what is left.
+func (r *rdmaReceiver) drain(ctx context.Context) error {
+	defer r.giveUp()
+	r.stop()
+	if r.wait(ctx) {
+		return nil
+	}
+	r.giveUp()
+	if r.wait(context.WithoutCancel(ctx)) {
+		return nil
+	}
+	return errors.New("the rdma receiver did not end in time: a pipeline or the kernel holds it up")
+}
+
+// wait reports whether everything has ended, within the time to drain.
+func (r *rdmaReceiver) wait(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	select {
+	case <-r.done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

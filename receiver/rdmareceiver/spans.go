@@ -1,0 +1,97 @@
+package rdmareceiver
+
+import (
+	"fmt"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+	"github.com/rdmaradar/rdmaradar/receiver/rdmareceiver/internal/metadata"
+)
+
+// surroundings are what every builder needs beside the events.
+type surroundings struct {
+	host     hostFacts
+	topology topology
+	// version is that of the instrumentation scope.
+	version string
+}
+
+// buildTraces builds one span for each event, in the order given, grouped by
+// process.
+func buildTraces(events []slowEvent, in surroundings) ptrace.Traces {
+	traces := ptrace.NewTraces()
+	spans := map[verbs.ProcessID]ptrace.SpanSlice{}
+	for i := range events {
+		e := &events[i]
+		process := e.completion.Queue.Process
+		if _, ok := spans[process]; !ok {
+			rs := traces.ResourceSpans().AppendEmpty()
+			processResource(in.host, e.process).MoveTo(rs.Resource())
+			ss := rs.ScopeSpans().AppendEmpty()
+			setScope(ss.Scope(), in.version)
+			spans[process] = ss.Spans()
+		}
+		fillSpan(spans[process].AppendEmpty(), e, in.topology)
+	}
+	return traces
+}
+
+func fillSpan(span ptrace.Span, e *slowEvent, where topology) {
+	c := &e.completion
+	span.SetName(spanName(c))
+	// Nothing in the peer records the other half, so that client and server
+	// kinds would leave edges dangling in service graphs.
+	span.SetKind(ptrace.SpanKindInternal)
+	span.SetTraceID(e.traceID)
+	span.SetSpanID(e.spanID)
+	span.SetParentSpanID(e.parent)
+	span.SetStartTimestamp(e.start)
+	span.SetEndTimestamp(e.end)
+	if c.Status != verbs.StatusSuccess {
+		span.Status().SetCode(ptrace.StatusCodeError)
+		span.Status().SetMessage(statusMessage(c))
+	}
+	for _, l := range e.links {
+		link := span.Links().AppendEmpty()
+		link.SetTraceID(l.traceID)
+		link.SetSpanID(l.spanID)
+		link.SetFlags(l.flags)
+	}
+	putSlow(span.Attributes(), e, where)
+}
+
+// spanName holds nothing of which there are many: no queue pair, no process.
+func spanName(c *verbs.Completion) string {
+	if c.Device == "" {
+		return c.Operation.String()
+	}
+	return c.Operation.String() + " " + c.Device
+}
+
+func statusMessage(c *verbs.Completion) string {
+	if c.VendorError == 0 {
+		return c.Status.String()
+	}
+	return fmt.Sprintf("%s, vendor error 0x%x", c.Status, c.VendorError)
+}
+
+// putSlow puts the attributes of a slow or failed completion.
+func putSlow(to pcommon.Map, e *slowEvent, where topology) {
+	c := &e.completion
+	to.EnsureCapacity(40)
+	putQueue(to, queueFacts{
+		id: c.Queue, kind: c.QPType, remote: c.RemoteQP, cq: c.CQ, device: c.Device, port: c.Port,
+		operation: c.Operation, bytes: c.Bytes, outstanding: c.Outstanding,
+	})
+	putProcess(to, c.Queue.Process, e.process)
+	putPoster(to, c.Poster, c.Device, where)
+	putPoller(to, c.Poller, where)
+	putOutcome(to, c)
+}
+
+func setScope(scope pcommon.InstrumentationScope, version string) {
+	scope.SetName(metadata.ScopeName)
+	scope.SetVersion(version)
+}

@@ -1,0 +1,126 @@
+package rdmareceiver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.uber.org/zap"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// fullCompletion has a value for everything.
+func fullCompletion() verbs.Completion {
+	return verbs.Completion{
+		Queue:  verbs.QueueID{Process: trainer, Context: 0x7f0000001000, QPNumber: 0x1234},
+		QPType: 2, RemoteQP: 0x4321, CQ: 0x7f0000002000, Device: "mlx5_0", Port: 1,
+		Operation: verbs.OpRDMAWrite, WRID: 77, Bytes: 4 << 20, Requests: 8, Outstanding: 12,
+		Posted: 5_000_100_000, Delivered: 5_000_550_000,
+		Stages: [verbs.NumStages]time.Duration{
+			verbs.StagePost: 1_000, verbs.StageQueue: 49_000, verbs.StageDevice: 390_000, verbs.StagePoll: 10_000,
+		},
+		Known: 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageDevice | 1<<verbs.StagePoll,
+		Busy:  84 * time.Microsecond, HasBusy: true, Threshold: 50 * time.Microsecond,
+		Poster: verbs.Thread{TID: 4250, CPU: 3, Name: "nccl-proxy"},
+		Poller: verbs.Thread{TID: 4251, CPU: 40, Name: "nccl-poll"},
+	}
+}
+
+// bareCompletion is all that must be known of a completion, and it failed.
+func bareCompletion() verbs.Completion {
+	return verbs.Completion{
+		Queue:     verbs.QueueID{Process: nobody, Context: 0x7f0000001000, QPNumber: 0x99},
+		Operation: verbs.OpSend, Status: verbs.Status(12), VendorError: 0x81, Requests: 1,
+		Posted: 5_000_000_000, Delivered: 9_000_000_000, Threshold: 50 * time.Microsecond,
+	}
+}
+
+func theEvents(t *testing.T, parentFromEnv bool, completions ...verbs.Completion) []slowEvent {
+	t.Helper()
+	ids := &countedIDs{}
+	var events []slowEvent
+	for _, c := range completions {
+		who := identify(theHost().processes, c.Queue.Process, zap.NewNop())
+		events = append(events, newSlowEvent(c, who, theClock(), parentFromEnv, ids))
+	}
+	return events
+}
+
+func TestSpansGolden(t *testing.T) {
+	onRemoteNode := fullCompletion()
+	onRemoteNode.Device, onRemoteNode.Port = "mlx5_1", 0
+	onRemoteNode.Known = 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageCompletion
+	onRemoteNode.Stages = [verbs.NumStages]time.Duration{
+		verbs.StagePost: 1_000, verbs.StageQueue: 49_000, verbs.StageCompletion: 400_000,
+	}
+	inSpan := fullCompletion()
+	inSpan.Span = verbs.SpanContext{TraceID: [16]byte{0xaa, 15: 1}, SpanID: [8]byte{0xbb, 7: 1}}
+	events := theEvents(t, false, fullCompletion(), onRemoteNode, inSpan, bareCompletion())
+	requireGoldenTraces(t, "spans", buildTraces(events, theSurroundings()))
+}
+
+func TestSpanIsExactToTheNanosecond(t *testing.T) {
+	c := fullCompletion()
+	c.Delivered = c.Posted + 450_001
+	e := theEvents(t, false, c)[0]
+	assert.EqualValues(t, 450_001, e.end-e.start)
+}
+
+func TestSpanPlacement(t *testing.T) {
+	env := theHost().processes.(listedProcesses)[trainer].Trace
+	posting := verbs.SpanContext{TraceID: [16]byte{0xaa, 15: 1}, SpanID: [8]byte{0xbb, 7: 1}}
+	inSpan := fullCompletion()
+	inSpan.Span = posting
+	for _, tc := range []struct {
+		name          string
+		completion    verbs.Completion
+		parentFromEnv bool
+		trace         pcommon.TraceID
+		parent        pcommon.SpanID
+		links         int
+	}{
+		{"TRACEPARENT is a link", fullCompletion(), false, pcommon.TraceID{7: 2, 15: 3}, pcommon.SpanID{}, 1},
+		{"TRACEPARENT is the parent by option", fullCompletion(), true, env.TraceID, env.SpanID, 0},
+		{"the posting span is the parent", inSpan, false, posting.TraceID, posting.SpanID, 1},
+		{"the posting span is the better parent", inSpan, true, posting.TraceID, posting.SpanID, 1},
+		{"no context, a root span", bareCompletion(), true, pcommon.TraceID{7: 2, 15: 3}, pcommon.SpanID{}, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			e := theEvents(t, tc.parentFromEnv, tc.completion)[0]
+			assert.Equal(t, tc.trace, e.traceID)
+			assert.Equal(t, tc.parent, e.parent)
+			assert.Len(t, e.links, tc.links)
+			assert.False(t, e.spanID.IsEmpty())
+		})
+	}
+}
+
+func TestUnknownValuesAreAbsent(t *testing.T) {
+	traces := buildTraces(theEvents(t, false, bareCompletion()), theSurroundings())
+	span := traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0)
+	assert.Equal(t, "send", span.Name())
+	for _, name := range []string{
+		attributeQPType, attributeQPRemoteNumber, attributeCQHandle, attributeDevice, attributeDevicePort,
+		attributeDeviceNode, attributeOutstanding, attributeWQEBusy, attributeRank, attributeLocalRank,
+		attributeWorldSize, attributeThreadID, attributeThreadName, attributeCPU, attributeCPUNode,
+		attributePollThreadID, attributePollThreadName, attributePollCPU, attributePollCPUNode, attributeLocality,
+		attributeStagePrefix + "device", attributeStagePrefix + "completion",
+	} {
+		_, there := span.Attributes().Get(name)
+		assert.False(t, there, name)
+	}
+	resource := traces.ResourceSpans().At(0).Resource().Attributes()
+	service, _ := resource.Get("service.name")
+	assert.Equal(t, unknownService, service.Str())
+	_, there := resource.Get("process.pid")
+	assert.False(t, there, "the pid of a process that is gone may be another's by now")
+}
+
+func TestSpansOfOneProcessShareAResource(t *testing.T) {
+	traces := buildTraces(theEvents(t, false, fullCompletion(), bareCompletion(), fullCompletion()), theSurroundings())
+	require.Equal(t, 2, traces.ResourceSpans().Len())
+	assert.Equal(t, 2, traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().Len())
+}

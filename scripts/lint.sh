@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Checks style: gofumpt, staticcheck, and where they are installed shellcheck
+# and clang-format. Runs every check before it fails.
+set -uo pipefail
+
+tool() {
+	local name=$1
+	shift
+	go tool -modfile=internal/tools/go.mod "$name" "$@"
+}
+
+# Written by hand: generators have their own style.
+go_files() {
+	git ls-files --cached --others --exclude-standard '*.go' |
+		xargs -r grep --files-without-match '^// Code generated '
+}
+
+check_gofumpt() {
+	local files
+	files=$(go_files | xargs -r go tool -modfile=internal/tools/go.mod gofumpt -l) || return 1
+	[[ -z $files ]] && return 0
+	printf 'gofumpt: not formatted:\n%s\n' "$files" >&2
+	return 1
+}
+
+check_shell() {
+	if ! command -v shellcheck >/dev/null; then
+		echo "lint: shellcheck is not installed, scripts were not checked"
+		return 0
+	fi
+	shellcheck scripts/*.sh .ci/run
+}
+
+check_c() {
+	if ! command -v clang-format-19 >/dev/null; then
+		echo "lint: clang-format-19 is not installed, C was not checked"
+		return 0
+	fi
+	git ls-files --cached --others --exclude-standard '*.c' '*.h' ':!bpf/libbpf' | xargs -r clang-format-19 --dry-run --Werror
+}
+
+failed=0
+check_gofumpt || failed=1
+for tags in '' e2e,lab; do
+	tool staticcheck -tags "$tags" ./... || failed=1
+done
+check_shell || failed=1
+check_c || failed=1
+exit "$failed"
