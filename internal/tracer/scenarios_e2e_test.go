@@ -35,7 +35,7 @@ func TestEveryScenario(t *testing.T) {
 				r := simulate(t, tr, scenario, "--seconds", "1.2", "--provider", binary(t, filepath.Base(provider)))
 				r.checkBooks()
 				if r.truth.Scenario != "fork-exec" {
-					r.checkPairs()
+					r.checkHistogram(r.checkPairs())
 				}
 				if !slices.Contains(walksDeep, scenario) && scenario != "fork-exec" {
 					r.checkCounts()
@@ -43,6 +43,40 @@ func TestEveryScenario(t *testing.T) {
 				r.checkTimed(scenario)
 			})
 		}
+	}
+}
+
+// checkHistogram demands that the kernel side put every duration into the
+// bucket that it belongs to, and that sums and extremes are those of the pairs.
+func (r *run) checkHistogram(pairs []pair) {
+	r.t.Helper()
+	if uint64(len(pairs)) != r.matched() {
+		return // Some reports were dropped: there is no telling which.
+	}
+	var want, got verbs.Series
+	edges := verbs.HistogramEdges()
+	for _, p := range pairs {
+		duration := p.seen.Duration()
+		bucket, _ := slices.BinarySearch(edges[:], uint64(duration))
+		want.Durations.Counts[min(bucket, len(edges)-1)]++
+		want.Sum += duration
+		want.Max = max(want.Max, duration)
+		for i, stage := range p.seen.Stages {
+			want.StageTime[i] += stage
+		}
+	}
+	r.series(func(s *verbs.Series) {
+		for i, n := range s.Durations.Counts {
+			got.Durations.Counts[i] += n
+		}
+		got.Sum += s.Sum
+		got.Max = max(got.Max, s.Max)
+		for i, stage := range s.StageTime {
+			got.StageTime[i] += stage
+		}
+	})
+	if got != want {
+		r.t.Errorf("the aggregates are not those of the completions:\ngot  %+v\nwant %+v", got, want)
 	}
 }
 
