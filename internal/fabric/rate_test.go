@@ -23,8 +23,10 @@ func TestParseRate(t *testing.T) {
 		require.NoError(t, err, test.text)
 		assert.Equal(t, test.want, got, test.text)
 	}
-	for _, text := range []string{"", "400", "Gb/sec", "-1 Gb/sec (4X NDR)", "inf Gb/sec (4X NDR)", "1e9 Gb/sec (4X NDR)",
-		"0x10 Gb/sec (4X NDR)", "400 Mb/sec (4X NDR)", "400 Gb/sec", "400 Gb/sec (4X NDR) ", "9999999 Gb/sec (4X NDR)"} {
+	for _, text := range []string{
+		"", "400", "Gb/sec", "-1 Gb/sec (4X NDR)", "inf Gb/sec (4X NDR)", "1e9 Gb/sec (4X NDR)",
+		"0x10 Gb/sec (4X NDR)", "400 Mb/sec (4X NDR)", "400 Gb/sec", "400 Gb/sec (4X NDR) ", "9999999 Gb/sec (4X NDR)",
+	} {
 		_, err := parseRate(text)
 		assert.ErrorContains(t, err, "rate", text)
 	}

@@ -19,9 +19,11 @@ func TestParseStat(t *testing.T) {
 		require.NoError(t, err, "%q", comm)
 		assert.Equal(t, stat{comm: comm, state: 'S', startTicks: 4711, envStart: 99}, got)
 	}
-	for _, text := range []string{"", "7 name S", ")(", "7 (name", "7 (name) S 1 2 3",
+	for _, text := range []string{
+		"", "7 name S", ")(", "7 (name", "7 (name) S 1 2 3",
 		strings.Replace(statLine(4711, 99), "4711", "-1", 1),
-		strings.Replace(statLine(4711, 99), "4711", "18446744073709551615", 1)} {
+		strings.Replace(statLine(4711, 99), "4711", "18446744073709551615", 1),
+	} {
 		_, err := parseStat([]byte(text))
 		assert.ErrorContains(t, err, "parse stat", "%q", text)
 	}

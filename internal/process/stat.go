@@ -21,9 +21,10 @@ const maxTicks = uint64(math.MaxInt64 / int64(tick))
 
 // Field numbers of proc_pid_stat(5), counted from the one after the comm.
 const (
-	fieldState     = 3 - 3
-	fieldStartTime = 22 - 3
-	fieldEnvStart  = 50 - 3
+	afterComm      = 3
+	fieldState     = 3 - afterComm
+	fieldStartTime = 22 - afterComm
+	fieldEnvStart  = 50 - afterComm
 )
 
 // stat is what is needed of /proc/PID/stat.

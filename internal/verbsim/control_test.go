@@ -30,6 +30,27 @@ func TestSpikes(t *testing.T) {
 	}
 }
 
+// TestSlowShare: the programmed share of the requests is late, all on the last
+// queue, and no other request has to wait for them.
+func TestSlowShare(t *testing.T) {
+	got := run(t, "rate", "--requests", "20000", "--rate", "50000", "--slow-share", "0.1", "--spike-us", "300")
+	last := uint32(0)
+	for i := range got.records {
+		last = max(last, got.records[i].QPNumber)
+	}
+	slow := 0
+	for i := range got.records {
+		r := &got.records[i]
+		if r.QPNumber != last {
+			require.Less(t, int64(r.Due-r.PostAfter), int64(300*time.Microsecond), "record %d", i)
+			continue
+		}
+		slow++
+		require.GreaterOrEqual(t, r.Due-r.PostBefore, uint64(300*time.Microsecond), "record %d", i)
+	}
+	assert.InDelta(t, 2000, slow, 1)
+}
+
 // TestSaturated: the port moves no more than its rate, and the queue in front
 // of it explains the time of every request. What the machine adds by not
 // running the poller is not in Due.

@@ -81,7 +81,7 @@ func FuzzDecode(f *testing.F) {
 			assert.Empty(t, truth.Queues)
 			return
 		}
-		truth.Counts.Unexplained()
+		_ = truth.Counts.Unexplained()
 	})
 }
 

@@ -2,7 +2,6 @@ package rdmareceiver
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -18,25 +17,26 @@ const jobRetention = 15 * time.Minute
 const maxExemplars = 8
 
 // aggregator turns snapshots, which know processes and queues, into the series
-// that are exported, which know jobs and devices. Counters take only what a
+// that are exported, which know jobs and devices, and more by option. Counters take only what a
 // process added since the last snapshot, so the end of a process takes nothing
 // away. It is not safe for concurrent use.
 type aggregator struct {
 	maxSeries int
+	breakdown breakdown
 	identify  func(verbs.ProcessID) *identity
-	// named holds the jobs of the processes of the present snapshot.
-	named     map[verbs.ProcessID]jobKey
+	// named holds the owners of the processes of the present snapshot.
+	named     map[verbs.ProcessID]owner
 	errnoName func(uint32) string
 
 	series map[seriesKey]*series
-	jobs   map[jobKey]*jobState
+	owners map[owner]*ownerState
 	// previous counters, by what the tracer counts them under.
 	counters map[verbs.SeriesKey]*verbs.Series
 	rejected map[rejectedKey]uint64
 	empty    map[emptyKey]uint64
 
 	// snapshot is the number of the present one, started the wall time from
-	// which the counters of a new job count.
+	// which the counters of a new owner count.
 	snapshot uint64
 	started  pcommon.Timestamp
 	previous pcommon.Timestamp
@@ -53,15 +53,18 @@ type emptyKey struct {
 	device  string
 }
 
-// jobState is when the series of a job began, and when it last had a process.
-type jobState struct {
+// ownerState is when the series of an owner began, and when it last had a
+// process.
+type ownerState struct {
 	start, lastAlive pcommon.Timestamp
+	// seen is the number of the last snapshot in which it had one.
+	seen uint64
 }
 
-func newAggregator(maxSeries int, identify func(verbs.ProcessID) *identity, errnoName func(uint32) string, started pcommon.Timestamp) *aggregator {
+func newAggregator(cfg *Config, identify func(verbs.ProcessID) *identity, errnoName func(uint32) string, started pcommon.Timestamp) *aggregator {
 	return &aggregator{
-		maxSeries: maxSeries, identify: identify, errnoName: errnoName,
-		series: map[seriesKey]*series{}, jobs: map[jobKey]*jobState{},
+		maxSeries: cfg.MaxSeries, breakdown: newBreakdown(cfg.MetricAttributes), identify: identify, errnoName: errnoName,
+		series: map[seriesKey]*series{}, owners: map[owner]*ownerState{},
 		counters: map[verbs.SeriesKey]*verbs.Series{}, rejected: map[rejectedKey]uint64{}, empty: map[emptyKey]uint64{},
 		started: started, previous: started,
 	}
@@ -69,43 +72,43 @@ func newAggregator(maxSeries int, identify func(verbs.ProcessID) *identity, errn
 
 // add takes a snapshot that was taken at the given wall time. It returns the
 // series that end with it.
-func (a *aggregator) add(snap *verbs.Snapshot, now pcommon.Timestamp) (ended []seriesKey, jobs map[jobKey]*jobState) {
+func (a *aggregator) add(snap *verbs.Snapshot, now pcommon.Timestamp) (ended []seriesKey, owners map[owner]*ownerState) {
 	a.snapshot++
-	a.named = map[verbs.ProcessID]jobKey{}
-	a.reviveJobs(snap, now)
+	a.named = map[verbs.ProcessID]owner{}
+	a.reviveOwners(snap, now)
 	a.addCounters(snap)
 	a.addRejected(snap)
 	a.addEmpty(snap)
 	a.addQueues(snap)
-	ended = append(a.endGauges(), a.endJobs(now)...)
-	jobs = maps.Clone(a.jobs)
+	ended = append(a.endGauges(), a.endOwners(now)...)
+	owners = maps.Clone(a.owners)
 	a.forgetEnded(ended)
 	a.previous = now
-	return ended, jobs
+	return ended, owners
 }
 
-// reviveJobs notes which jobs have a process.
-func (a *aggregator) reviveJobs(snap *verbs.Snapshot, now pcommon.Timestamp) {
+// reviveOwners notes which owners have a process.
+func (a *aggregator) reviveOwners(snap *verbs.Snapshot, now pcommon.Timestamp) {
 	for process := range processesOf(snap) {
-		job := a.jobOf(process)
-		state := a.jobs[job]
+		of := a.ownerOf(process)
+		state := a.owners[of]
 		if state == nil {
-			// What the job did until now, it did since the last snapshot.
-			state = &jobState{start: a.previous}
-			a.jobs[job] = state
+			// What it did until now, it did since the last snapshot.
+			state = &ownerState{start: a.previous}
+			a.owners[of] = state
 		}
-		state.lastAlive = now
+		state.lastAlive, state.seen = now, a.snapshot
 	}
 }
 
-// jobOf asks for the job of a process once a snapshot.
-func (a *aggregator) jobOf(process verbs.ProcessID) jobKey {
-	job, ok := a.named[process]
+// ownerOf asks who a process is once a snapshot.
+func (a *aggregator) ownerOf(process verbs.ProcessID) owner {
+	of, ok := a.named[process]
 	if !ok {
-		job = a.identify(process).job
-		a.named[process] = job
+		of = a.breakdown.ownerOf(process, a.identify(process))
+		a.named[process] = of
 	}
-	return job
+	return of
 }
 
 // processesOf returns every process that a snapshot speaks of.
@@ -138,7 +141,7 @@ func (a *aggregator) addCounters(snap *verbs.Snapshot) {
 
 // addIncrease spreads what one process did with one operation over the series.
 func (a *aggregator) addIncrease(s *verbs.Series) {
-	at := seriesKey{job: a.jobOf(s.Key.Process), device: s.Key.Device}
+	at := seriesKey{owner: a.ownerOf(s.Key.Process), device: s.Key.Device}
 	completions := at
 	completions.instrument, completions.detail = wqeCompletions, s.Key.Operation.String()
 	if s.Key.Status != verbs.StatusSuccess {
@@ -196,7 +199,7 @@ func (a *aggregator) addRejected(snap *verbs.Snapshot) {
 		rejected[rejectedKey{r.Process, r.Device, r.Errno}] += r.Count
 	}
 	for key, count := range rejected {
-		at := seriesKey{job: a.jobOf(key.process), device: key.device, instrument: sqRejectedPosts, errorType: a.errnoName(key.errno)}
+		at := seriesKey{owner: a.ownerOf(key.process), device: key.device, instrument: sqRejectedPosts, errorType: a.errnoName(key.errno)}
 		a.count(at, increaseOfCount(count, a.rejected[key]))
 	}
 	a.rejected = rejected
@@ -208,7 +211,7 @@ func (a *aggregator) addEmpty(snap *verbs.Snapshot) {
 		empty[emptyKey{e.Process, e.Device}] += e.Count
 	}
 	for key, count := range empty {
-		at := seriesKey{job: a.jobOf(key.process), device: key.device, instrument: rqEmpty}
+		at := seriesKey{owner: a.ownerOf(key.process), device: key.device, instrument: rqEmpty}
 		a.count(at, increaseOfCount(count, a.empty[key]))
 	}
 	a.empty = empty
@@ -231,10 +234,13 @@ func (a *aggregator) addQueues(snap *verbs.Snapshot) {
 }
 
 func (a *aggregator) addQueue(q *verbs.QueueInfo) {
-	at := seriesKey{job: a.jobOf(q.ID.Process), device: q.Device}
+	at := seriesKey{owner: a.ownerOf(q.ID.Process), queue: a.breakdown.queueOf(q), device: q.Device}
 	a.set(at.with(queueCount, q.State.String()), 1)
 	if q.RecvKnown {
-		a.set(at.with(rqOutstanding, ""), int64(q.RecvOutstanding))
+		received := at
+		// The Completion Queue that is known is that of the sends.
+		received.queue.cq = 0
+		a.set(received.with(rqOutstanding, ""), int64(q.RecvOutstanding))
 	}
 	if q.Limit > 0 {
 		a.set(at.with(sqLimit, ""), int64(q.Limit))
@@ -319,15 +325,19 @@ func (a *aggregator) endGauges() []seriesKey {
 	return ended
 }
 
-// endJobs returns the counters of jobs that have had no process for long. While
-// there is no room for new series, any job without a process has to go.
-func (a *aggregator) endJobs(now pcommon.Timestamp) []seriesKey {
+// endOwners returns the counters of processes that have exited, and of jobs that
+// have had no process for long. While there is no room for new series, any job
+// without a process has to go.
+func (a *aggregator) endOwners(now pcommon.Timestamp) []seriesKey {
 	full := len(a.series) >= a.maxSeries-int(numInstruments)
-	over := map[jobKey]bool{}
-	for job, state := range a.jobs {
+	over := map[owner]bool{}
+	for of, state := range a.owners {
+		if state.seen == a.snapshot {
+			continue
+		}
 		idle := now.AsTime().Sub(state.lastAlive.AsTime())
-		if idle > jobRetention || full && idle > 0 {
-			over[job] = true
+		if idle > jobRetention || full || !of.lasting() {
+			over[of] = true
 		}
 	}
 	if len(over) == 0 {
@@ -335,7 +345,7 @@ func (a *aggregator) endJobs(now pcommon.Timestamp) []seriesKey {
 	}
 	var ended []seriesKey
 	for key := range a.series {
-		if !key.ofHost && over[key.job] && key.instrument.fold() == foldCounter {
+		if !key.ofHost && over[key.owner] && key.instrument.fold() == foldCounter {
 			ended = append(ended, key)
 		}
 	}
@@ -346,12 +356,12 @@ func (a *aggregator) forgetEnded(ended []seriesKey) {
 	for _, key := range ended {
 		delete(a.series, key)
 	}
-	inUse := map[jobKey]bool{}
+	inUse := map[owner]bool{}
 	for key := range a.series {
-		inUse[key.job] = true
+		inUse[key.owner] = true
 	}
-	maps.DeleteFunc(a.jobs, func(job jobKey, state *jobState) bool {
-		return !inUse[job] && state.lastAlive <= a.previous
+	maps.DeleteFunc(a.owners, func(of owner, state *ownerState) bool {
+		return !inUse[of] && state.seen != a.snapshot
 	})
 }
 
@@ -370,9 +380,4 @@ func (s *series) takeExemplars() []exemplar {
 	taken := s.exemplars
 	s.exemplars = nil
 	return taken
-}
-
-// sortedKeys returns the keys of all series in an order that does not change.
-func (a *aggregator) sortedKeys() []seriesKey {
-	return slices.SortedFunc(maps.Keys(a.series), compareKeys)
 }

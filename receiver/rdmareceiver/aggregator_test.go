@@ -34,7 +34,7 @@ func newBench(t testing.TB, source processSource, change func(*Config)) *bench {
 	who := func(id verbs.ProcessID) *identity { return identify(source, id, zap.NewNop()) }
 	errno := func(errno uint32) string { return map[uint32]string{12: "ENOMEM", 22: "EINVAL"}[errno] }
 	return &bench{
-		aggregator: newAggregator(cfg.MaxSeries, who, errno, wallSeconds(0)),
+		aggregator: newAggregator(cfg, who, errno, wallSeconds(0)),
 		emitter:    newMetricsEmitter(cfg, receivertest.NewNopSettings(metadata.Type), theSurroundings()),
 	}
 }
@@ -43,8 +43,8 @@ func newBench(t testing.TB, source processSource, change func(*Config)) *bench {
 func (b *bench) collect(snap verbs.Snapshot) pmetric.Metrics {
 	b.second += 10
 	now := wallSeconds(b.second)
-	ended, jobs := b.aggregator.add(&snap, now)
-	return b.emitter.emit(b.aggregator, ended, jobs, now)
+	ended, owners := b.aggregator.add(&snap, now)
+	return b.emitter.emit(b.aggregator, ended, owners, now)
 }
 
 // seriesOf is what a process did, every completion taking d.
@@ -248,7 +248,7 @@ func TestJobEndsLongAfterItsLastProcess(t *testing.T) {
 	got = b.collect(verbs.Snapshot{})
 	assert.True(t, value(t, got, "rdma.wqe.completions").Flags().NoRecordedValue())
 	assert.Empty(t, b.aggregator.series)
-	assert.Empty(t, b.aggregator.jobs)
+	assert.Empty(t, b.aggregator.owners)
 	assert.Zero(t, b.collect(verbs.Snapshot{}).DataPointCount())
 
 	// When it comes back its counters start at 0, with a new start.
@@ -337,9 +337,9 @@ func TestExemplarsAreExportedOnce(t *testing.T) {
 	b := newBench(t, theHost().processes, nil)
 	snap := verbs.Snapshot{Series: []verbs.Series{seriesOf(trainer, 10, 450*time.Microsecond)}}
 	b.second += 10
-	ended, jobs := b.aggregator.add(&snap, wallSeconds(b.second))
+	ended, owners := b.aggregator.add(&snap, wallSeconds(b.second))
 	e := theEvents(t, false, fullCompletion())[0]
-	pending := exemplarOf(&e)
+	pending := exemplarOf(&e, breakdown{})
 	for range 2 * maxExemplars {
 		b.aggregator.addExemplar(pending.key, pending.exemplar)
 	}
@@ -358,7 +358,7 @@ func TestExemplarsAreExportedOnce(t *testing.T) {
 		})
 		return n
 	}
-	assert.Equal(t, maxExemplars, count(b.emitter.emit(b.aggregator, ended, jobs, wallSeconds(b.second))))
+	assert.Equal(t, maxExemplars, count(b.emitter.emit(b.aggregator, ended, owners, wallSeconds(b.second))))
 	assert.Zero(t, count(b.collect(snap)))
 
 	// An exemplar of what the histogram does not have is dropped.

@@ -1,8 +1,6 @@
 package rdmareceiver
 
 import (
-	"strconv"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
@@ -32,6 +30,7 @@ const (
 	attributeQPType           = "rdma.qp.type"
 	attributeRank             = "rdma.rank"
 	attributeSlowCause        = "rdma.slow.cause"
+	attributeStage            = "rdma.wqe.stage"
 	attributeStagePrefix      = "rdma.wqe.stage."
 	attributeStatus           = "rdma.wc.status"
 	attributeThreadID         = "thread.id"
@@ -56,9 +55,7 @@ func putQueue(to pcommon.Map, q queueFacts) {
 	to.PutInt(attributeQPNumber, int64(q.id.QPNumber))
 	putString(to, attributeQPType, q.kind.String())
 	putPositive(to, attributeQPRemoteNumber, int64(q.remote))
-	if q.cq != 0 {
-		to.PutStr(attributeCQHandle, "0x"+strconv.FormatUint(q.cq, 16))
-	}
+	putCQ(to, q.cq)
 	putString(to, attributeDevice, q.device)
 	putPositive(to, attributeDevicePort, int64(q.port))
 	to.PutStr(attributeOperation, q.operation.String())

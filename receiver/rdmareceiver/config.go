@@ -20,7 +20,8 @@ const (
 	// ErrorModeIgnore reports a permanent error as the status of the receiver
 	// and keeps the collector running.
 	ErrorModeIgnore ErrorMode = "ignore"
-	// ErrorModePropagate reports a fatal error, which ends the collector.
+	// ErrorModePropagate fails the start of the receiver, and with it that of
+	// the collector. The start then waits for the probes.
 	ErrorModePropagate ErrorMode = "propagate"
 )
 
@@ -76,6 +77,10 @@ type Config struct {
 	// MaxSeries is how many metric series the host exports; the rest is added
 	// up in points with the attribute otel.metric.overflow. Default 2000.
 	MaxSeries int `mapstructure:"max_series"`
+	// MetricAttributes splits metrics further: process.pid and rdma.rank those of
+	// processes, rdma.qp.number and rdma.cq.handle those of queues. Each
+	// multiplies the series, which MaxSeries bounds. Default none.
+	MetricAttributes []MetricAttribute `mapstructure:"metric_attributes"`
 	// MaxMapMiB is how much memory the BPF maps may take, in MiB. Queues that
 	// find no room are counted and not followed. Default 32.
 	MaxMapMiB int `mapstructure:"max_map_mib"`
@@ -89,13 +94,17 @@ type Config struct {
 	// its spans. By default it is a link, because it names work that began long
 	// before. Default false.
 	ParentFromTraceparent bool `mapstructure:"parent_from_traceparent"`
+	// StageSpans gives the span of a work request a child for each of its stages,
+	// which are attributes of it in any case. Default false.
+	StageSpans bool `mapstructure:"stage_spans"`
 	// Processes selects processes by the name of their executable, as in
 	// process.executable.name. Default all.
 	Processes Filters `mapstructure:"processes"`
 	// Devices selects RDMA devices by name, such as mlx5_0. Default all.
 	Devices Filters `mapstructure:"devices"`
 	// ErrorMode says what happens when tracing cannot start: ignore reports a
-	// permanent error and keeps the collector running, propagate ends it.
+	// permanent error and keeps the collector running, propagate makes the
+	// collector fail to start.
 	// Default ignore.
 	ErrorMode ErrorMode `mapstructure:"error_mode"`
 	// RootPath is where the root directory of the host is mounted, for a
@@ -139,6 +148,7 @@ func (c *Config) Validate() error {
 		inRange("max_exported_per_second", c.MaxExportedPerSecond, 1, maxExportedLimit),
 		inRange("max_series", c.MaxSeries, minSeries, maxSeriesLimit),
 		inRange("max_map_mib", c.MaxMapMiB, minMapMiB, maxMapMiB),
+		validateMetricAttributes(c.MetricAttributes),
 		oneOf("histogram", c.Histogram, HistogramExponential, HistogramExplicit),
 		oneOf("error_mode", c.ErrorMode, ErrorModeIgnore, ErrorModePropagate),
 		c.validateRootPath(),

@@ -30,10 +30,12 @@ func TestLoadConfig(t *testing.T) {
 	full.CollectionInterval = time.Minute
 	full.MaxExportedPerSecond = 50
 	full.MaxSeries = 500
+	full.MetricAttributes = []MetricAttribute{MetricAttributeRank, MetricAttributeQPNumber}
 	full.MaxMapMiB = 64
 	full.Histogram = HistogramExplicit
 	full.SlowLogs = true
 	full.ParentFromTraceparent = true
+	full.StageSpans = true
 	full.Processes = Filters{Include: filters("", "^python"), Exclude: filters("ib_write_bw", "")}
 	full.Devices = Filters{Include: filters("", "^mlx5_[0-7]$")}
 	full.ErrorMode = ErrorModePropagate
@@ -54,11 +56,15 @@ func TestLoadConfig(t *testing.T) {
 			"max_exported_per_second is 0: set it to a value from 1 to 10000",
 			"max_series is 5: set it to a value from 100 to 1000000",
 			"max_map_mib is 1: set it to a value from 4 to 4096",
+			`metric_attributes has "qp": use some of ["process.pid" "rdma.rank" "rdma.qp.number" "rdma.cq.handle"]`,
 			`histogram is "classic": set it to one of ["exponential" "explicit"]`,
 			`error_mode is "silent": set it to one of ["ignore" "propagate"]`,
 			`root_path is "host": set it to the absolute path`,
 			"processes::include::0: must specify either strict or regex",
 			"devices::exclude::0: error parsing regexp",
+		}},
+		{id: component.NewIDWithName(metadata.Type, "twice"), errors: []string{
+			`metric_attributes has "rdma.rank" twice: remove one`,
 		}},
 	} {
 		t.Run(tc.id.String(), func(t *testing.T) {
@@ -115,27 +121,29 @@ func TestFilters(t *testing.T) {
 	assert.Nil(t, (&Filters{}).matcher(), "no filters take everything, and cost nothing")
 }
 
-// fenced returns the YAML of the README that follows a heading.
-func fenced(t *testing.T, heading string) string {
+// fenced returns the configuration of the receiver that a document prints after
+// a heading.
+func fenced(t *testing.T, document, heading string) *confmap.Conf {
 	t.Helper()
-	readme, err := os.ReadFile("README.md")
+	text, err := os.ReadFile(document)
 	require.NoError(t, err)
-	_, after, ok := strings.Cut(string(readme), heading)
-	require.True(t, ok, "README.md has no %q", heading)
+	_, after, ok := strings.Cut(string(text), heading)
+	require.True(t, ok, "%s has no %q", document, heading)
 	_, after, ok = strings.Cut(after, "```yaml\n")
 	require.True(t, ok)
 	block, _, ok := strings.Cut(after, "```")
 	require.True(t, ok)
-	return block
-}
-
-func TestReadmePrintsTheWholeDefault(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "readme.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(fenced(t, "### Full default")), 0o600))
+	path := filepath.Join(t.TempDir(), "printed.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(block), 0o600))
 	conf, err := confmaptest.LoadConf(path)
 	require.NoError(t, err)
 	printed, err := conf.Sub("receivers::rdma")
 	require.NoError(t, err)
+	return printed
+}
+
+func TestReadmePrintsTheWholeDefault(t *testing.T) {
+	printed := fenced(t, "README.md", "### Full default")
 
 	// It names every key, and each with the default value.
 	want := settingsOf(t, createDefaultConfig())
@@ -144,6 +152,25 @@ func TestReadmePrintsTheWholeDefault(t *testing.T) {
 	require.NoError(t, printed.Unmarshal(empty))
 	// Printed, an empty list and none are the same.
 	assert.Equal(t, fmt.Sprint(want), fmt.Sprint(settingsOf(t, empty)))
+}
+
+// The page on configuration prints every key with its default; metrics and
+// events stand there for all that is in them.
+func TestDocsPrintEveryKey(t *testing.T) {
+	printed := fenced(t, "../../docs/configuration.md", "# Configuration")
+	want := settingsOf(t, createDefaultConfig())
+	got := printed.ToStringMap()
+	for key := range want {
+		assert.Contains(t, got, key)
+	}
+	delete(want, "metrics")
+	delete(want, "events")
+	empty := &Config{Metrics: metadata.DefaultMetricsConfig(), Events: metadata.DefaultEventsConfig()}
+	require.NoError(t, printed.Unmarshal(empty))
+	set := settingsOf(t, empty)
+	delete(set, "metrics")
+	delete(set, "events")
+	assert.Equal(t, fmt.Sprint(want), fmt.Sprint(set))
 }
 
 func assertSameKeys(t *testing.T, path string, want, got map[string]any) {

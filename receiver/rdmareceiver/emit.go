@@ -1,6 +1,8 @@
 package rdmareceiver
 
 import (
+	"cmp"
+	"iter"
 	"slices"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -43,73 +45,94 @@ type point struct {
 
 // emit builds one data point for every series of the aggregator and a last one
 // for those that ended.
-func (m *metricsEmitter) emit(a *aggregator, ended []seriesKey, jobs map[jobKey]*jobState, now pcommon.Timestamp) pmetric.Metrics {
+func (m *metricsEmitter) emit(a *aggregator, ended []seriesKey, owners map[owner]*ownerState, now pcommon.Timestamp) pmetric.Metrics {
 	metrics := pmetric.NewMetrics()
-	for _, group := range groups(a, ended) {
-		start, resource := a.started, hostResource(m.in.host)
-		if !group[0].key.ofHost {
-			start, resource = jobs[group[0].key.job].start, jobResource(m.in.host, group[0].key.job)
+	for group := range chunks(allPoints(a, ended), sameResource) {
+		into := pmetric.NewResourceMetrics()
+		m.resourceOf(group[0].key).CopyTo(into.Resource())
+		scope := into.ScopeMetrics().AppendEmpty()
+		setScope(scope.Scope(), m.in.version)
+		for batch := range chunks(group, sameBatch) {
+			start := a.started
+			if state := owners[batch[0].key.owner]; state != nil {
+				start = state.start
+			}
+			m.emitBatch(scope.Metrics(), batch, min(start, now), now)
 		}
-		m.emitGroup(metrics, group, resource, min(start, now), now)
+		if scope.Metrics().Len() > 0 {
+			into.MoveTo(metrics.ResourceMetrics().AppendEmpty())
+		}
 	}
 	return metrics
 }
 
-// groups returns the points of all series by resource, in an order that does
-// not change.
-func groups(a *aggregator, ended []seriesKey) [][]point {
-	var points []point
-	for _, key := range a.sortedKeys() {
-		points = append(points, point{key: key, state: a.series[key]})
+func (m *metricsEmitter) resourceOf(key seriesKey) pcommon.Resource {
+	if key.ofHost {
+		return hostResource(m.in.host)
+	}
+	return jobResource(m.in.host, key.owner.job)
+}
+
+// allPoints returns the points of all series in an order that does not change:
+// resources, and in them batches, stay together.
+func allPoints(a *aggregator, ended []seriesKey) []point {
+	points := make([]point, 0, len(a.series)+len(ended))
+	for key, state := range a.series {
+		points = append(points, point{key: key, state: state})
 	}
 	for _, key := range ended {
 		points = append(points, point{key: key, state: &series{}, ended: true})
 	}
-	slices.SortStableFunc(points, func(x, y point) int { return compareKeys(x.key, y.key) })
-	var grouped [][]point
-	for start := 0; start < len(points); {
-		end := start + 1
-		for end < len(points) && sameResource(points[start].key, points[end].key) {
-			end++
-		}
-		grouped = append(grouped, points[start:end])
-		start = end
-	}
-	return grouped
+	slices.SortFunc(points, func(x, y point) int {
+		return cmp.Or(
+			compareJobs(x.key.owner.job, y.key.owner.job),
+			compareBools(x.key.ofHost, y.key.ofHost),
+			compareBools(x.ended, y.ended),
+			compareBools(x.key.overflow, y.key.overflow),
+			compareKeys(x.key, y.key),
+		)
+	})
+	return points
 }
 
-func sameResource(a, b seriesKey) bool {
-	return a.job == b.job && a.ofHost == b.ofHost
-}
-
-// emitGroup builds the points of one resource: those that are alive, those that
-// end, and those that overflowed, each kind apart, because the generated builder
-// knows only the first.
-func (m *metricsEmitter) emitGroup(metrics pmetric.Metrics, group []point, resource pcommon.Resource, start, now pcommon.Timestamp) {
-	into := pmetric.NewResourceMetrics()
-	resource.CopyTo(into.Resource())
-	scope := into.ScopeMetrics().AppendEmpty()
-	setScope(scope.Scope(), m.in.version)
-	for _, kind := range []struct {
-		ended, overflow bool
-	}{{false, false}, {false, true}, {true, false}, {true, true}} {
-		numbers := pmetric.NewMetricSlice()
-		histograms := pmetric.NewMetricSlice()
-		for _, p := range group {
-			if p.ended != kind.ended || p.key.overflow != kind.overflow {
-				continue
+// chunks yields the longest runs of values that are the same.
+func chunks[T any](all []T, same func(a, b T) bool) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for start := 0; start < len(all); {
+			end := start + 1
+			for end < len(all) && same(all[start], all[end]) {
+				end++
 			}
-			m.record(p, now)
-			m.appendHistogram(histograms, p, start, now)
+			if !yield(all[start:end]) {
+				return
+			}
+			start = end
 		}
-		m.takeRecorded(numbers, start)
-		finish(numbers, kind.ended, kind.overflow)
-		finish(histograms, kind.ended, kind.overflow)
-		merge(numbers, scope.Metrics())
-		merge(histograms, scope.Metrics())
 	}
-	if scope.Metrics().Len() > 0 {
-		into.MoveTo(metrics.ResourceMetrics().AppendEmpty())
+}
+
+func sameResource(a, b point) bool {
+	return a.key.owner.job == b.key.owner.job && a.key.ofHost == b.key.ofHost
+}
+
+// sameBatch is true for points that the generated builder may be given
+// together: it knows neither their ends and overflows nor the attributes of
+// owner and queue, which finish adds to all points of a batch.
+func sameBatch(a, b point) bool {
+	return a.ended == b.ended && a.key.overflow == b.key.overflow && a.key.owner == b.key.owner && a.key.queue == b.key.queue
+}
+
+func (m *metricsEmitter) emitBatch(into pmetric.MetricSlice, batch []point, start, now pcommon.Timestamp) {
+	numbers := pmetric.NewMetricSlice()
+	histograms := pmetric.NewMetricSlice()
+	for _, p := range batch {
+		m.record(p, now)
+		m.appendHistogram(histograms, p, start, now)
+	}
+	m.takeRecorded(numbers, start)
+	for _, metrics := range []pmetric.MetricSlice{numbers, histograms} {
+		finish(metrics, batch[0])
+		merge(metrics, into, batch[0].ended)
 	}
 }
 
@@ -204,11 +227,9 @@ func metricNamed(metrics pmetric.MetricSlice, table histogramMetric) pmetric.Met
 func finishHistogram(at histogramPoint, p point, start, now pcommon.Timestamp) {
 	at.SetStartTimestamp(start)
 	at.SetTimestamp(now)
-	if !p.key.overflow {
-		putString(at.Attributes(), attributeDevice, p.key.device)
-		putString(at.Attributes(), attributeOperation, p.key.detail)
-		putString(at.Attributes(), attributeErrorType, p.key.errorType)
-	}
+	putString(at.Attributes(), attributeDevice, p.key.device)
+	putString(at.Attributes(), attributeOperation, p.key.detail)
+	putString(at.Attributes(), attributeErrorType, p.key.errorType)
 	for _, e := range p.state.takeExemplars() {
 		fillExemplar(at.Exemplars().AppendEmpty(), e)
 	}

@@ -21,6 +21,9 @@ type engine interface {
 	// SetFloor keeps slow completions of the device with less excess time than
 	// this from being delivered one by one. 0 delivers all of them.
 	SetFloor(device string, excess time.Duration)
+	// Impaired says what keeps the tracer from seeing every process, nil when
+	// nothing does.
+	Impaired() error
 	// Close detaches every probe. It may be called twice.
 	Close() error
 }

@@ -21,6 +21,8 @@ type slowEvent struct {
 	parent     pcommon.SpanID
 	// links are trace contexts that the span belongs to without being a child.
 	links []spanLink
+	// stages are the children of the span, by option.
+	stages []stageSpan
 }
 
 type spanLink struct {
@@ -45,10 +47,13 @@ type idSource interface {
 var _ idSource = (*rand.ChaCha8)(nil)
 
 // newSlowEvent places a completion in wall time and in a trace.
-func newSlowEvent(c verbs.Completion, who *identity, clock *wallClock, parentFromEnv bool, ids idSource) slowEvent {
+func newSlowEvent(c verbs.Completion, who *identity, clock *wallClock, cfg *Config, ids idSource) slowEvent {
 	e := slowEvent{completion: c, process: who}
 	e.start, e.end = clock.interval(c.Posted, c.Delivered)
-	e.place(parentFromEnv, ids)
+	e.place(cfg.ParentFromTraceparent, ids)
+	if cfg.StageSpans {
+		e.stages = stageSpans(&c, e.start, e.end, ids)
+	}
 	return e
 }
 

@@ -71,8 +71,8 @@ type signalReceiver struct {
 }
 
 // Start begins tracing, unless another signal has done so.
-func (s *signalReceiver) Start(_ context.Context, host component.Host) error {
-	if err := s.shared.start(host); err != nil {
+func (s *signalReceiver) Start(ctx context.Context, host component.Host) error {
+	if err := s.shared.start(ctx, host); err != nil {
 		return err
 	}
 	s.open.Store(true)

@@ -59,7 +59,7 @@ func (p *pipelines) sendTraces(ctx context.Context, events []slowEvent, in surro
 	err := retry(ctx, p.delays, func() error {
 		return p.traces.next.ConsumeTraces(ctx, buildTraces(events, in))
 	})
-	p.obs.EndTracesOp(ctx, format, len(events), err)
+	p.obs.EndTracesOp(ctx, format, spanCount(events), err)
 	return err
 }
 

@@ -5,19 +5,21 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// finish gives the points of a group what the generated builder cannot: it
-// takes away attributes without a value, marks points that end a series and
-// points that overflowed.
-func finish(metrics pmetric.MetricSlice, ended, overflow bool) {
+// finish gives the points of a batch what the generated builder cannot: it
+// takes away attributes without a value, adds those of owner and queue, marks
+// points that end a series and points that overflowed.
+func finish(metrics pmetric.MetricSlice, of point) {
 	noValue := pmetric.DefaultDataPointFlags.WithNoRecordedValue(true)
 	for i := range metrics.Len() {
 		eachPoint(metrics.At(i), func(at dataPoint) {
 			at.Attributes().RemoveIf(func(_ string, v pcommon.Value) bool { return v.AsString() == "" })
-			if overflow {
+			of.key.owner.put(at.Attributes())
+			of.key.queue.put(at.Attributes())
+			if of.key.overflow {
 				at.Attributes().Clear()
 				at.Attributes().PutBool(attributeOverflow, true)
 			}
-			if ended {
+			if of.ended {
 				at.SetFlags(noValue)
 			}
 		})
@@ -57,14 +59,17 @@ func eachOf[P dataPoint](points pointSlice[P], f func(dataPoint)) {
 	}
 }
 
-// merge moves metrics into others, points of the same name together. A point
-// whose attributes are there already is dropped: it ends a series that lives on
-// under the attributes that the user has kept.
-func merge(from, into pmetric.MetricSlice) {
+// merge moves metrics into others, points of the same name together. An end
+// whose attributes are there already is dropped: the series lives on under the
+// attributes that the user has kept.
+func merge(from, into pmetric.MetricSlice, ended bool) {
 	for i := range from.Len() {
 		metric := from.At(i)
 		if existing, ok := find(into, metric.Name()); ok {
-			mergePoints(metric, existing)
+			if ended {
+				dropPointsOf(metric, existing)
+			}
+			movePoints(metric, existing)
 			continue
 		}
 		metric.MoveTo(into.AppendEmpty())
@@ -80,21 +85,34 @@ func find(metrics pmetric.MetricSlice, name string) (pmetric.Metric, bool) {
 	return pmetric.Metric{}, false
 }
 
-func mergePoints(from, into pmetric.Metric) {
+// dropPointsOf drops the points whose attributes are those of a point of the
+// other.
+func dropPointsOf(metric, other pmetric.Metric) {
+	switch metric.Type() {
+	case pmetric.MetricTypeGauge:
+		metric.Gauge().DataPoints().RemoveIf(func(at pmetric.NumberDataPoint) bool { return hasPoint(other, at) })
+	case pmetric.MetricTypeSum:
+		metric.Sum().DataPoints().RemoveIf(func(at pmetric.NumberDataPoint) bool { return hasPoint(other, at) })
+	case pmetric.MetricTypeHistogram:
+		metric.Histogram().DataPoints().RemoveIf(func(at pmetric.HistogramDataPoint) bool { return hasPoint(other, at) })
+	case pmetric.MetricTypeExponentialHistogram:
+		points := metric.ExponentialHistogram().DataPoints()
+		points.RemoveIf(func(at pmetric.ExponentialHistogramDataPoint) bool { return hasPoint(other, at) })
+	case pmetric.MetricTypeSummary, pmetric.MetricTypeEmpty:
+		// The receiver makes none.
+	}
+}
+
+func movePoints(from, into pmetric.Metric) {
 	switch from.Type() {
 	case pmetric.MetricTypeGauge:
-		from.Gauge().DataPoints().RemoveIf(func(at pmetric.NumberDataPoint) bool { return hasPoint(into, at) })
 		from.Gauge().DataPoints().MoveAndAppendTo(into.Gauge().DataPoints())
 	case pmetric.MetricTypeSum:
-		from.Sum().DataPoints().RemoveIf(func(at pmetric.NumberDataPoint) bool { return hasPoint(into, at) })
 		from.Sum().DataPoints().MoveAndAppendTo(into.Sum().DataPoints())
 	case pmetric.MetricTypeHistogram:
-		from.Histogram().DataPoints().RemoveIf(func(at pmetric.HistogramDataPoint) bool { return hasPoint(into, at) })
 		from.Histogram().DataPoints().MoveAndAppendTo(into.Histogram().DataPoints())
 	case pmetric.MetricTypeExponentialHistogram:
-		points := from.ExponentialHistogram().DataPoints()
-		points.RemoveIf(func(at pmetric.ExponentialHistogramDataPoint) bool { return hasPoint(into, at) })
-		points.MoveAndAppendTo(into.ExponentialHistogram().DataPoints())
+		from.ExponentialHistogram().DataPoints().MoveAndAppendTo(into.ExponentialHistogram().DataPoints())
 	case pmetric.MetricTypeSummary, pmetric.MetricTypeEmpty:
 		// The receiver makes none.
 	}

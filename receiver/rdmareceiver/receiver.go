@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 	"go.uber.org/zap/exp/zapslog"
@@ -56,9 +57,10 @@ func newReceiver(cfg *Config, settings receiver.Settings, platform platform, ins
 	return &rdmaReceiver{cfg: cfg, settings: settings, platform: platform, instances: instances, pipelines: pipelines}, nil
 }
 
-// start begins tracing with the first of the components. It returns at once:
-// attaching the probes goes on in the background.
-func (r *rdmaReceiver) start(host component.Host) error {
+// start begins tracing with the first of the components. It returns at once,
+// and attaching the probes goes on in the background, unless their failure is
+// to be the failure of the start.
+func (r *rdmaReceiver) start(ctx context.Context, host component.Host) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch r.phase {
@@ -78,35 +80,57 @@ func (r *rdmaReceiver) start(host component.Host) error {
 	}
 	r.status.join(host)
 	r.phase = phaseRunning
-	r.launch(self)
+	opened := r.launch(self)
+	if r.cfg.ErrorMode == ErrorModePropagate {
+		return r.awaitOpen(ctx, opened)
+	}
 	return nil
 }
 
-// launch must not use the context of Start, which ends with it.
-func (r *rdmaReceiver) launch(self *selfTelemetry) {
+// launch returns where the outcome of opening will be told. It must not use the
+// context of Start, which ends with it.
+func (r *rdmaReceiver) launch(self *selfTelemetry) <-chan error {
 	tracing, stop := context.WithCancel(context.Background())
 	delivery, giveUp := context.WithCancel(context.Background())
 	r.stop, r.giveUp, r.done = stop, giveUp, make(chan struct{})
+	opened := make(chan error, 1)
 	go func() {
 		defer close(r.done)
 		defer self.shutdown()
-		r.run(tracing, delivery, self)
+		r.run(tracing, delivery, self, opened)
 	}()
+	return opened
+}
+
+// awaitOpen makes the outcome of opening that of the start. A fatal status,
+// which would end the collector as well, is no way to do so: the collector takes
+// one, only while it neither starts nor stops, and blocks all who report
+// another. It also ends with exit code 0 then.
+func (r *rdmaReceiver) awaitOpen(ctx context.Context, opened <-chan error) error {
+	select {
+	case err := <-opened:
+		return err
+	case <-ctx.Done():
+		r.stop()
+		return fmt.Errorf("RDMA tracing did not start in time: %w", ctx.Err())
+	}
 }
 
 // run traces until the context ends. When tracing cannot start it says so.
-func (r *rdmaReceiver) run(tracing, delivery context.Context, self *selfTelemetry) {
+func (r *rdmaReceiver) run(tracing, delivery context.Context, self *selfTelemetry, opened chan<- error) {
 	s, err := r.open(tracing, self)
 	if err == nil {
+		opened <- nil
 		s.run(tracing, delivery)
 		return
 	}
-	if tracing.Err() != nil {
+	err = fmt.Errorf("RDMA tracing cannot start: %w", err)
+	opened <- err
+	if tracing.Err() != nil || r.cfg.ErrorMode == ErrorModePropagate {
 		return
 	}
-	err = fmt.Errorf("RDMA tracing cannot start: %w", err)
-	r.settings.Logger.Error("RDMA tracing cannot start.", zap.Error(err), zap.String("error_mode", string(r.cfg.ErrorMode)))
-	r.status.reportStartFailure(err, r.cfg.ErrorMode)
+	r.settings.Logger.Error("RDMA tracing cannot start.", zap.Error(err))
+	r.status.report(componentstatus.NewPermanentErrorEvent(err))
 }
 
 // open starts the engine and connects it.

@@ -436,33 +436,62 @@ func TestEngineThatStartsTooLateIsClosed(t *testing.T) {
 }
 
 func TestEngineThatCannotStart(t *testing.T) {
-	cannot := errors.New("loading BPF programs needs CAP_BPF")
+	synctest.Test(t, func(t *testing.T) {
+		p := handPlatform(nil)
+		p.startEngine = func(context.Context, engineConfig) (engine, error) { return nil, errNoBPF }
+		r := newRig(t)
+		r.factory = newFactory(p)
+		r.addTraces(r.traces)
+		r.addMetrics(r.metrics)
+		require.NoError(t, r.components[0].Start(t.Context(), r.host))
+		synctest.Wait()
+		require.NotNil(t, r.host.last())
+		assert.Equal(t, componentstatus.StatusPermanentError, r.host.last().Status())
+		require.ErrorContains(t, r.host.last().Err(), "CAP_BPF")
+		// The component that starts later hears of it too.
+		late := newWatchingHost()
+		require.NoError(t, r.components[1].Start(t.Context(), late))
+		require.NotNil(t, late.last())
+		assert.Equal(t, componentstatus.StatusPermanentError, late.last().Status())
+		r.shutdown()
+	})
+}
+
+func TestPropagate(t *testing.T) {
+	forever := func(ctx context.Context, _ engineConfig) (engine, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	for _, tc := range []struct {
-		mode ErrorMode
-		want componentstatus.Status
+		name  string
+		start func(context.Context, engineConfig) (engine, error)
+		want  error
 	}{
-		{ErrorModeIgnore, componentstatus.StatusPermanentError},
-		{ErrorModePropagate, componentstatus.StatusFatalError},
+		{"a failure is that of the start", func(context.Context, engineConfig) (engine, error) { return nil, errNoBPF }, errNoBPF},
+		{"the start takes no longer than it may", forever, context.DeadlineExceeded},
+		{"the probes are there when it returns", func(context.Context, engineConfig) (engine, error) {
+			time.Sleep(time.Second)
+			return newHandEngine(), nil
+		}, nil},
 	} {
-		t.Run(string(tc.mode), func(t *testing.T) {
+		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := handPlatform(nil)
-				p.startEngine = func(context.Context, engineConfig) (engine, error) { return nil, cannot }
+				p.startEngine = tc.start
 				r := newRig(t)
-				r.cfg.ErrorMode = tc.mode
 				r.factory = newFactory(p)
+				r.cfg.ErrorMode = ErrorModePropagate
 				r.addTraces(r.traces)
 				r.addMetrics(r.metrics)
-				require.NoError(t, r.components[0].Start(t.Context(), r.host))
-				synctest.Wait()
-				require.NotNil(t, r.host.last())
-				assert.Equal(t, tc.want, r.host.last().Status())
-				require.ErrorContains(t, r.host.last().Err(), "CAP_BPF")
-				// The component that starts later hears of it too.
-				late := newWatchingHost()
-				require.NoError(t, r.components[1].Start(t.Context(), late))
-				require.NotNil(t, late.last())
-				assert.Equal(t, tc.want, late.last().Status())
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				began := time.Now()
+				require.ErrorIs(t, r.components[0].Start(ctx, r.host), tc.want)
+				if tc.want == nil {
+					assert.Equal(t, time.Second, time.Since(began))
+					require.NoError(t, r.components[1].Start(ctx, r.host))
+				}
+				assert.Nil(t, r.host.last(), "the collector reports a failed start itself")
 				r.shutdown()
 			})
 		})
@@ -482,6 +511,26 @@ func TestUnreadableSnapshotIsRecoverable(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		assert.Equal(t, componentstatus.StatusOK, r.host.last().Status())
 		r.shutdown()
+		assert.NotEmpty(t, r.metrics.AllMetrics())
+	})
+}
+
+// A capability without which some processes are not seen is told once, and the
+// rest is measured.
+func TestImpairedEngineIsRecoverable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.addMetrics(r.metrics)
+		r.engine.set(fullSnapshot(), nil)
+		r.engine.impaired = errors.New("tracing every process needs CAP_SYS_PTRACE")
+		r.start()
+		time.Sleep(time.Minute)
+		r.shutdown()
+		r.host.mu.Lock()
+		defer r.host.mu.Unlock()
+		require.Len(t, r.host.events, 1)
+		assert.Equal(t, componentstatus.StatusRecoverableError, r.host.events[0].Status())
+		require.ErrorContains(t, r.host.events[0].Err(), "CAP_SYS_PTRACE")
 		assert.NotEmpty(t, r.metrics.AllMetrics())
 	})
 }

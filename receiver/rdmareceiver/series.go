@@ -58,7 +58,8 @@ func (i instrument) fold() fold {
 
 // seriesKey names one metric series.
 type seriesKey struct {
-	job        jobKey
+	owner      owner
+	queue      queue
 	instrument instrument
 	device     string
 	// detail is the operation, stage, cause, direction or queue state, where
@@ -66,7 +67,7 @@ type seriesKey struct {
 	detail string
 	// errorType is the status or error number of a failure.
 	errorType string
-	// ofHost is true for what belongs to no process; job is empty then.
+	// ofHost is true for what belongs to no process; owner is empty then.
 	ofHost bool
 	// overflow is true for the point that takes what finds no room.
 	overflow bool
@@ -117,10 +118,11 @@ type exemplar struct {
 	spanID  pcommon.SpanID
 }
 
-// compareKeys orders keys by job, instrument and attributes.
+// compareKeys orders keys by owner, queue, instrument and attributes.
 func compareKeys(a, b seriesKey) int {
 	return cmp.Or(
-		compareJobs(a.job, b.job),
+		a.owner.compare(b.owner),
+		a.queue.compare(b.queue),
 		cmp.Compare(a.instrument, b.instrument),
 		cmp.Compare(a.device, b.device),
 		cmp.Compare(a.detail, b.detail),

@@ -1,6 +1,7 @@
 package rdmareceiver
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"math/rand/v2"
@@ -74,7 +75,7 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.ids = newIDs()
 	s.floors = newFloorSetter(s.engine.SetFloor)
 	s.selector = newSelector(s.cfg.MaxExportedPerSecond, s.floors.want, time.Now())
-	s.aggregator = newAggregator(s.cfg.MaxSeries, s.identify, errnoName, s.now())
+	s.aggregator = newAggregator(s.cfg, s.identify, errnoName, s.now())
 	s.windows = make(chan window, eventQueue)
 	s.traces = newOutbox(eventQueue, func(ctx context.Context, events []slowEvent) error {
 		return s.pipelines.sendTraces(ctx, events, s.in)
@@ -199,7 +200,7 @@ func (s *session) dispatch() {
 		events := make([]slowEvent, 0, len(w.slow))
 		for _, c := range w.slow {
 			who := s.identify(c.Queue.Process)
-			events = append(events, newSlowEvent(c, who, &s.clock, s.cfg.ParentFromTraceparent, s.ids))
+			events = append(events, newSlowEvent(c, who, &s.clock, s.cfg, s.ids))
 		}
 		if s.pipelines.traces.wanted && len(events) > 0 {
 			s.traces.put(events)
@@ -252,7 +253,7 @@ func (s *session) collectRegularly(stop context.Context) {
 
 func (s *session) collect() {
 	snap, err := s.engine.Snapshot()
-	s.status.reportSnapshot(err)
+	s.status.reportHealth(cmp.Or(err, s.engine.Impaired()))
 	if err != nil {
 		s.logger.Warn("The counters of the tracer could not be read; they are read again at the next collection.", zap.Error(err))
 		return
@@ -265,11 +266,11 @@ func (s *session) collect() {
 
 func (s *session) exportMetrics(snap *verbs.Snapshot) {
 	now := s.clock.at(snap.Monotonic)
-	ended, jobs := s.aggregator.add(snap, now)
+	ended, owners := s.aggregator.add(snap, now)
 	for _, e := range s.takeExemplars() {
 		s.aggregator.addExemplar(e.key, e.exemplar)
 	}
-	if metrics := s.emitter.emit(s.aggregator, ended, jobs, now); metrics.DataPointCount() > 0 {
+	if metrics := s.emitter.emit(s.aggregator, ended, owners, now); metrics.DataPointCount() > 0 {
 		s.metrics.put(metrics)
 	}
 }
@@ -313,14 +314,14 @@ func (s *session) keepExemplars(events []slowEvent) {
 	defer s.mu.Unlock()
 	for i := range events {
 		if len(s.exemplars) < maxPendingExemplars {
-			s.exemplars = append(s.exemplars, exemplarOf(&events[i]))
+			s.exemplars = append(s.exemplars, exemplarOf(&events[i], s.aggregator.breakdown))
 		}
 	}
 }
 
-func exemplarOf(e *slowEvent) pendingExemplar {
+func exemplarOf(e *slowEvent, by breakdown) pendingExemplar {
 	c := &e.completion
-	key := seriesKey{job: e.process.job, instrument: wqeDuration, device: c.Device, detail: c.Operation.String()}
+	key := seriesKey{owner: by.ownerOf(c.Queue.Process, e.process), instrument: wqeDuration, device: c.Device, detail: c.Operation.String()}
 	if c.Status != verbs.StatusSuccess {
 		key.errorType = c.Status.String()
 	}

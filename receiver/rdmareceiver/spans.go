@@ -18,8 +18,8 @@ type surroundings struct {
 	version string
 }
 
-// buildTraces builds one span for each event, in the order given, grouped by
-// process.
+// buildTraces builds one span for each event, in the order given and each before
+// its children, grouped by process.
 func buildTraces(events []slowEvent, in surroundings) ptrace.Traces {
 	traces := ptrace.NewTraces()
 	spans := map[verbs.ProcessID]ptrace.SpanSlice{}
@@ -34,6 +34,9 @@ func buildTraces(events []slowEvent, in surroundings) ptrace.Traces {
 			spans[process] = ss.Spans()
 		}
 		fillSpan(spans[process].AppendEmpty(), e, in.topology)
+		for _, stage := range e.stages {
+			fillStageSpan(spans[process].AppendEmpty(), stage, e)
+		}
 	}
 	return traces
 }

@@ -40,25 +40,38 @@ func bareCompletion() verbs.Completion {
 
 func theEvents(t *testing.T, parentFromEnv bool, completions ...verbs.Completion) []slowEvent {
 	t.Helper()
+	return eventsWith(t, func(c *Config) { c.ParentFromTraceparent = parentFromEnv }, completions...)
+}
+
+func eventsWith(t *testing.T, change func(*Config), completions ...verbs.Completion) []slowEvent {
+	t.Helper()
+	cfg := createDefaultConfig().(*Config)
+	change(cfg)
 	ids := &countedIDs{}
 	var events []slowEvent
 	for _, c := range completions {
 		who := identify(theHost().processes, c.Queue.Process, zap.NewNop())
-		events = append(events, newSlowEvent(c, who, theClock(), parentFromEnv, ids))
+		events = append(events, newSlowEvent(c, who, theClock(), cfg, ids))
 	}
 	return events
 }
 
-func TestSpansGolden(t *testing.T) {
-	onRemoteNode := fullCompletion()
-	onRemoteNode.Device, onRemoteNode.Port = "mlx5_1", 0
-	onRemoteNode.Known = 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageCompletion
-	onRemoteNode.Stages = [verbs.NumStages]time.Duration{
+// onRemoteNode is a completion of another device, of which it was not seen when
+// the device was done.
+func onRemoteNode() verbs.Completion {
+	c := fullCompletion()
+	c.Device, c.Port = "mlx5_1", 0
+	c.Known = 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageCompletion
+	c.Stages = [verbs.NumStages]time.Duration{
 		verbs.StagePost: 1_000, verbs.StageQueue: 49_000, verbs.StageCompletion: 400_000,
 	}
+	return c
+}
+
+func TestSpansGolden(t *testing.T) {
 	inSpan := fullCompletion()
 	inSpan.Span = verbs.SpanContext{TraceID: [16]byte{0xaa, 15: 1}, SpanID: [8]byte{0xbb, 7: 1}}
-	events := theEvents(t, false, fullCompletion(), onRemoteNode, inSpan, bareCompletion())
+	events := theEvents(t, false, fullCompletion(), onRemoteNode(), inSpan, bareCompletion())
 	requireGoldenTraces(t, "spans", buildTraces(events, theSurroundings()))
 }
 

@@ -34,29 +34,25 @@ func (b *statusBoard) report(event *componentstatus.Event) {
 	}
 }
 
-// reportStartFailure reports that tracing could not start.
-func (b *statusBoard) reportStartFailure(err error, mode ErrorMode) {
-	if mode == ErrorModePropagate {
-		b.report(componentstatus.NewFatalErrorEvent(err))
-		return
-	}
-	b.report(componentstatus.NewPermanentErrorEvent(err))
-}
-
-// reportSnapshot reports a failure to read the aggregates, and the recovery from
-// it.
-func (b *statusBoard) reportSnapshot(err error) {
-	if err != nil {
-		b.report(componentstatus.NewRecoverableErrorEvent(err))
-		return
-	}
-	if b.failing() {
+// reportHealth reports what does not work at present, and that everything does
+// when it is nil. What was reported last is not reported again.
+func (b *statusBoard) reportHealth(err error) {
+	failing := b.failing()
+	switch {
+	case err == nil && failing != nil:
 		b.report(componentstatus.NewEvent(componentstatus.StatusOK))
+	case err != nil && (failing == nil || failing.Error() != err.Error()):
+		b.report(componentstatus.NewRecoverableErrorEvent(err))
 	}
 }
 
-func (b *statusBoard) failing() bool {
+// failing is what was reported last as not working, nil when it was that
+// everything does.
+func (b *statusBoard) failing() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.last != nil && b.last.Status() == componentstatus.StatusRecoverableError
+	if b.last == nil || b.last.Status() != componentstatus.StatusRecoverableError {
+		return nil
+	}
+	return b.last.Err()
 }

@@ -32,6 +32,7 @@ type handEngine struct {
 	mu       sync.Mutex
 	snapshot verbs.Snapshot
 	err      error
+	impaired error
 	floors   map[string]time.Duration
 	closed   int
 }
@@ -52,6 +53,12 @@ func (e *handEngine) Snapshot() (verbs.Snapshot, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.snapshot, e.err
+}
+
+func (e *handEngine) Impaired() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.impaired
 }
 
 func (e *handEngine) SetFloor(device string, excess time.Duration) {
@@ -203,7 +210,10 @@ func requireGoldenMetrics(t *testing.T, name string, got pmetric.Metrics) {
 	require.NoError(t, pmetrictest.CompareMetrics(want, got))
 }
 
-var errRefused = errors.New("the pipeline is full")
+var (
+	errRefused = errors.New("the pipeline is full")
+	errNoBPF   = errors.New("loading BPF programs needs CAP_BPF")
+)
 
 // steadyClocks moves both clocks on together.
 func steadyClocks() func() (clockReading, error) {

@@ -99,15 +99,39 @@ static uint64_t allowance(const struct driver *d, struct plan *p)
 	return due > p->paced ? due - p->paced : 0;
 }
 
+/* The flow that is next: the slow one when a post is due to it. */
+static struct flow *next_flow(struct plan *p, uint32_t i)
+{
+	uint32_t others = p->nflows - p->nslow;
+
+	return p->slow_due >= 1 ? &p->flows[others] : &p->flows[(p->rotation + i) % others];
+}
+
+/* Every request of the slow flow is late by the same time, so none waits for another. */
+static void slow_down(struct driver *d, struct plan *p, struct flow *f)
+{
+	struct verbsim_effect late = { .delay_ns = (uint64_t)(d->opt.spike_us * 1000) };
+
+	if (!p->nslow)
+		return;
+	p->slow_due += p->slow_share;
+	if (f != &p->flows[p->nflows - 1])
+		return;
+	p->slow_due -= 1;
+	if (d->api->arm(f->q->qp, &late))
+		fail(d, "a request of --slow-share could not be made late");
+}
+
 static void post_turn(struct driver *d, struct plan *p)
 {
 	uint64_t left = allowance(d, p);
 
 	for (uint32_t i = 0; i < p->nflows && left && !d->failed; i++) {
-		struct flow *f = &p->flows[(p->rotation + i) % p->nflows];
+		struct flow *f = next_flow(p, i);
 
 		if (!flow_fits(f))
 			continue;
+		slow_down(d, p, f);
 		flow_post(d, f);
 		p->paced++;
 		left--;

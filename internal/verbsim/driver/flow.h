@@ -35,6 +35,8 @@ struct plan {
 	struct flow *flows;
 	struct completion_queue **cqs;
 	uint32_t nflows, ncqs;
+	uint32_t nslow;	     /* 1: the last flow is slow, and gets slow_share of the posts */
+	double slow_share, slow_due;
 	int poll;	   /* entries of a poll */
 	double rate;	   /* posts a second of all flows, 0: as fast as it goes */
 	uint64_t paced;	   /* posts so far */

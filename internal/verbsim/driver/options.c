@@ -36,6 +36,7 @@ static const struct flag flags[] = {
 	{ "rate", REAL, AT(rate), 0, 1e9, "posts a second, 0: as fast as it goes" },
 	{ "spike-us", REAL, AT(spike_us), 0, 1e9, "extra time of a spike" },
 	{ "spikes-per-second", REAL, AT(spikes_per_second), 0, 1e4, "spikes on the first QP" },
+	{ "slow-share", REAL, AT(slow_share), 0, 0.5, "share of posts that are --spike-us late, on one more QP" },
 	{ "late-us", REAL, AT(late_us), 0, 1e9, "how late the late poller is" },
 	{ "warmup-quiet-ms", U32, AT(warmup_quiet_ms), 0, 1e9, "nothing is slow in this time" },
 	{ "start-delay-ms", U32, AT(start_delay_ms), 0, 1e9, "wait before the first post" },

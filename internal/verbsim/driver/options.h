@@ -14,6 +14,7 @@ struct options {
 	uint64_t requests; /* send work requests to post, 0: until the time is over */
 	double latency_us, rate_gbps, spike_us, spikes_per_second, late_us;
 	double rate; /* posts a second of the whole program, 0: as fast as it goes */
+	double slow_share; /* of the posts, on a queue of their own; --spike-us late */
 	double truth_slow_us;
 	uint64_t size, pause_after, max_records;
 	uint32_t depth, qps, chain, threads;

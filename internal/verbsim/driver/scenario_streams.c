@@ -22,7 +22,7 @@ static void *array(size_t n, size_t size)
 void streams_open(struct driver *d, struct streams *s, struct device *dev, uint32_t sges,
 		  bool sig_all)
 {
-	uint32_t n = d->opt.qps;
+	uint32_t slow = d->opt.slow_share > 0, n = d->opt.qps + slow;
 
 	s->cq = cq_open(d, dev, d->opt.depth * n, false);
 	s->flows = array(n, sizeof(*s->flows));
@@ -44,7 +44,9 @@ void streams_open(struct driver *d, struct streams *s, struct device *dev, uint3
 				 .cqs = &s->cq,
 				 .ncqs = 1,
 				 .poll = POLL,
-				 .rate = d->opt.rate };
+				 .rate = d->opt.rate,
+				 .nslow = slow,
+				 .slow_share = d->opt.slow_share };
 }
 
 int run_stream(struct driver *d)

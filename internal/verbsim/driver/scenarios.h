@@ -37,7 +37,10 @@ struct streams {
 	struct plan plan;
 };
 
-/* opt.qps queues to remote hosts on one Completion Queue, a flow for each. */
+/*
+ * opt.qps queues to remote hosts on one Completion Queue, a flow for each, and
+ * with opt.slow_share one more for the posts that are late.
+ */
 void streams_open(struct driver *d, struct streams *s, struct device *dev, uint32_t sges,
 		  bool sig_all);
 

@@ -1,0 +1,60 @@
+//go:build e2e
+
+package rdmareceiver_test
+
+import (
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A pipeline that refuses everything stalls nothing: every completion is still
+// seen, and what was not delivered is counted.
+func TestRefusingPipelineStallsNothing(t *testing.T) {
+	requireRoot(t)
+	closed := strconv.Itoa(freePort(t))
+	c := startCollector(t, `receivers:
+  rdma:
+    threshold: 1us
+    collection_interval: 1s
+    max_exported_per_second: 1000
+    error_mode: propagate
+exporters:
+  otlp_grpc:
+    endpoint: localhost:`+closed+`
+    tls: {insecure: true}
+    timeout: 1s
+    sending_queue: {enabled: false}
+    retry_on_failure: {enabled: false}
+service:
+  pipelines:
+    traces: {receivers: [rdma], exporters: [otlp_grpc]}
+    metrics: {receivers: [rdma], exporters: [otlp_grpc]}
+    logs: {receivers: [rdma], exporters: [otlp_grpc]}
+`, nil)
+	c.waitForLog("Everything is ready", 20*time.Second)
+	// The first workload makes the provider's library known.
+	startWorkload(t, "rate", "--requests", "1000", "--rate", "5000", "--start-delay-ms", "400").end()
+	before := c.own("otelcol_rdma_completions_seen", "")
+	w := startWorkload(t, "rate", "--seconds", "0", "--rate", "20000")
+	time.Sleep(6 * time.Second)
+	truth := w.end()
+	require.Greater(t, truth.Counts.Completions, uint64(10_000))
+	c.waitUntil("all completions are counted", 5*time.Second, func() bool {
+		return c.own("otelcol_rdma_completions_seen", "")-before >= float64(truth.Counts.Completions)
+	})
+	c.waitUntil("refused spans are counted", 10*time.Second, func() bool {
+		return c.own("otelcol_rdma_events", `outcome="refused"`) > 0
+	})
+	assert.Zero(t, c.own("otelcol_rdma_events", `outcome="exported"`))
+	assert.Positive(t, c.own("otelcol_rdma_metric_batches_dropped", ""))
+	assert.Zero(t, c.own("otelcol_rdma_losses", `reason="consumer_too_slow"`))
+	held := c.kernelObjects()
+	c.signal(syscall.SIGTERM)
+	assert.Zero(t, c.exitCode(endLimit))
+	c.checkNothingLeft(held)
+}

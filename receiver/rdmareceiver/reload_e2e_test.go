@@ -1,0 +1,280 @@
+//go:build e2e
+
+package rdmareceiver_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbsim"
+)
+
+// toFiles reports every completion, and tells the queues of each process apart.
+const toFiles = `receivers:
+  rdma:
+    threshold: 1us
+    collection_interval: 1s
+    max_exported_per_second: 100
+    metric_attributes: [process.pid, rdma.qp.number]
+exporters:
+  file/traces: {path: "{dir}/traces.jsonl", flush_interval: 100ms, append: true}
+  file/metrics: {path: "{dir}/metrics.jsonl", flush_interval: 100ms, append: true}
+service:
+  pipelines:
+    traces: {receivers: [rdma], exporters: [file/traces]}
+    metrics: {receivers: [rdma], exporters: [file/metrics]}
+`
+
+// workload is a running verbsim with a truth to come.
+type workload struct {
+	t       *testing.T
+	command *exec.Cmd
+	stop    context.CancelFunc
+	truth   string
+}
+
+// startWorkload starts a scenario and waits until posts are under way.
+func startWorkload(t *testing.T, scenario string, flags ...string) *workload {
+	t.Helper()
+	dir := t.TempDir()
+	ready := filepath.Join(dir, "ready")
+	w := &workload{t: t, truth: filepath.Join(dir, "truth.json")}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	w.stop = cancel
+	t.Cleanup(cancel)
+	flags = append([]string{"--midstream", "--ready-file", ready, "--truth", w.truth}, flags...)
+	w.command = verbsim.Command(ctx, built(t, "verbsim", "verbsim"), scenario, flags...)
+	require.NoError(t, w.command.Start())
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(ready)
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond, "the workload does not post")
+	return w
+}
+
+// end stops the workload and returns what it did. Its own checks must hold.
+func (w *workload) end() verbsim.Truth {
+	w.t.Helper()
+	w.stop()
+	if err := w.command.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		w.t.Fatalf("the workload failed: %v", err)
+	}
+	truth, err := verbsim.Read(w.truth)
+	require.NoError(w.t, err)
+	require.True(w.t, truth.OK)
+	return truth
+}
+
+// lines calls f with every whole line of a file that may be growing.
+func lines(t *testing.T, path string, f func(line []byte)) {
+	t.Helper()
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	require.NoError(t, err)
+	defer func() { _ = file.Close() }()
+	for reader := bufio.NewReader(file); ; {
+		line, err := reader.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		f(line)
+	}
+}
+
+// period is from one moment to another.
+type period struct{ from, to time.Time }
+
+func (p period) has(at pcommon.Timestamp) bool {
+	return at.AsTime().After(p.from) && at.AsTime().Before(p.to)
+}
+
+// spans counts the spans of the process that lie in a period.
+func (c *collector) spans(pid int, in period) (n int) {
+	lines(c.t, filepath.Join(c.dir, "traces.jsonl"), func(line []byte) {
+		traces, err := (&ptrace.JSONUnmarshaler{}).UnmarshalTraces(line)
+		require.NoError(c.t, err)
+		for _, rs := range traces.ResourceSpans().All() {
+			if !isOf(rs.Resource().Attributes(), pid) {
+				continue
+			}
+			for _, span := range rs.ScopeSpans().At(0).Spans().All() {
+				if in.has(span.StartTimestamp()) && in.has(span.EndTimestamp()) {
+					n++
+				}
+			}
+		}
+	})
+	return n
+}
+
+// queues returns the queues of the process that metrics of a period tell of,
+// with the last state of each.
+func (c *collector) queues(pid int, in period) map[int64]string {
+	states := map[int64]string{}
+	lines(c.t, filepath.Join(c.dir, "metrics.jsonl"), func(line []byte) {
+		metrics, err := (&pmetric.JSONUnmarshaler{}).UnmarshalMetrics(line)
+		require.NoError(c.t, err)
+		for _, rm := range metrics.ResourceMetrics().All() {
+			for _, metric := range rm.ScopeMetrics().At(0).Metrics().All() {
+				if metric.Name() != "rdma.queues" {
+					continue
+				}
+				for _, point := range metric.Sum().DataPoints().All() {
+					if isOf(point.Attributes(), pid) && in.has(point.Timestamp()) && !point.Flags().NoRecordedValue() {
+						qpn, _ := point.Attributes().Get("rdma.qp.number")
+						state, _ := point.Attributes().Get("rdma.queue.state")
+						states[qpn.Int()] = state.Str()
+					}
+				}
+			}
+		}
+	})
+	return states
+}
+
+func isOf(attributes pcommon.Map, pid int) bool {
+	value, ok := attributes.Get("process.pid")
+	return ok && value.Int() == int64(pid)
+}
+
+// kernelObjects are the BPF programs, maps and links that a process holds.
+type kernelObjects struct {
+	programs []ebpf.ProgramID
+	maps     []ebpf.MapID
+	links    []link.ID
+}
+
+var objectLine = regexp.MustCompile(`(?m)^(prog|map|link)_id:\s*(\d+)$`)
+
+func (c *collector) kernelObjects() (held kernelObjects) {
+	infos, err := filepath.Glob("/proc/" + strconv.Itoa(c.command.Process.Pid) + "/fdinfo/*")
+	require.NoError(c.t, err)
+	for _, path := range infos {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // It was closed meanwhile.
+		}
+		for _, match := range objectLine.FindAllStringSubmatch(string(text), -1) {
+			id, err := strconv.ParseUint(match[2], 10, 32)
+			require.NoError(c.t, err)
+			switch match[1] {
+			case "prog":
+				held.programs = append(held.programs, ebpf.ProgramID(id))
+			case "map":
+				held.maps = append(held.maps, ebpf.MapID(id))
+			case "link":
+				held.links = append(held.links, link.ID(id))
+			}
+		}
+	}
+	return held
+}
+
+// left counts those that are still in the kernel.
+func (k kernelObjects) left() (n int) {
+	for _, id := range k.programs {
+		if program, err := ebpf.NewProgramFromID(id); err == nil {
+			n++
+			_ = program.Close()
+		}
+	}
+	for _, id := range k.maps {
+		if m, err := ebpf.NewMapFromID(id); err == nil {
+			n++
+			_ = m.Close()
+		}
+	}
+	for _, id := range k.links {
+		if l, err := link.NewFromID(id); err == nil {
+			n++
+			_ = l.Close()
+		}
+	}
+	return n
+}
+
+// checkNothingLeft: the kernel frees what a process held a moment after its end.
+func (c *collector) checkNothingLeft(held kernelObjects) {
+	c.t.Helper()
+	require.NotEmpty(c.t, held.programs)
+	require.NotEmpty(c.t, held.maps)
+	require.NotEmpty(c.t, held.links)
+	c.waitUntil("no BPF object of the collector is left", 10*time.Second, func() bool { return held.left() == 0 })
+}
+
+// On SIGHUP the collector loads its configuration anew: within five seconds all
+// queues are tracked and spans come again. It then ends in order and leaves
+// nothing in the kernel.
+func TestReload(t *testing.T) {
+	for name, flags := range map[string][]string{
+		"wr_ids of a counter": {"rate", "--rate", "5000", "--qps", "8"},
+		// Four queues in each direction.
+		"wr_ids that repeat": {"nccl"},
+	} {
+		t.Run(name, func(t *testing.T) { reload(t, 8, flags[0], flags[1:]...) })
+	}
+}
+
+func reload(t *testing.T, queues int, scenario string, flags ...string) {
+	requireRoot(t)
+	const soon = 5 * time.Second
+	w := startWorkload(t, scenario, append(flags, "--seconds", "0")...)
+	c := startCollector(t, toFiles, nil)
+	pid := w.command.Process.Pid
+	c.waitForLog("Everything is ready", 20*time.Second)
+	tracked := func(in period) func() bool {
+		return func() bool {
+			synced := 0
+			for _, state := range c.queues(pid, in) {
+				if state == "synced" {
+					synced++
+				}
+			}
+			return synced == queues && c.spans(pid, in) > 0
+		}
+	}
+	c.waitUntil("spans, and all queues synced", 15*time.Second, tracked(period{to: time.Now().Add(time.Hour)}))
+	first := c.kernelObjects()
+
+	for n := range 2 {
+		asked := time.Now()
+		c.signal(syscall.SIGHUP)
+		c.waitUntil("the collector starts anew", 10*time.Second, func() bool {
+			return strings.Count(c.log.String(), "Starting otelcol-rdma") == n+2
+		})
+		// What is after this is of the new tracer. That it is written takes a
+		// little longer.
+		anew := period{from: time.Now(), to: asked.Add(soon)}
+		c.waitUntil("spans again, and all queues synced again", 2*soon, tracked(anew))
+		t.Logf("stopped after %v, all seen again after %v", anew.from.Sub(asked), time.Since(asked))
+	}
+	c.checkNothingLeft(first)
+	last := c.kernelObjects()
+	c.signal(syscall.SIGTERM)
+	assert.Zero(t, c.exitCode(endLimit))
+	c.checkNothingLeft(last)
+	truth := w.end()
+	assert.Len(t, truth.Queues, queues)
+	assert.Equal(t, 2, strings.Count(c.log.String(), `"signal": "hangup"`))
+}
