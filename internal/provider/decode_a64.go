@@ -20,6 +20,11 @@ func processorA64() *processor {
 		maxSize:   4,
 		landing:   landingA64,
 		cost:      costA64,
+		lower:     lowerA64,
+		passed:    []register{0, 1, 2, 3, 4, 5, 6, 7},
+		result:    0,
+
+		scratchAtCall: callerSavedA64,
 	}
 }
 

@@ -35,6 +35,11 @@ func processorX86() *processor {
 		landing:           landingX86,
 		returnPastLanding: true,
 		cost:              costX86,
+		lower:             lowerX86,
+		passed:            []register{rdi, rsi, rdx, rcx, r8, r9},
+		result:            rax,
+		scratchAtCall:     callerSavedX86(),
+		pushed:            8,
 	}
 }
 

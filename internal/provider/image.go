@@ -178,6 +178,17 @@ func (img *image) fileOffset(address uint64) (uint64, bool) {
 	return 0, false
 }
 
+// address converts a file offset of code.
+func (img *image) address(offset uint64) (uint64, bool) {
+	for i := range img.loads {
+		s := &img.loads[i]
+		if s.flags&elf.PF_X != 0 && offset >= s.offset && offset-s.offset < s.filesz {
+			return s.vaddr + (offset - s.offset), true
+		}
+	}
+	return 0, false
+}
+
 // bytes returns what is at the address, up to n bytes, less at the end of a
 // segment. It needs load.
 func (img *image) bytes(address uint64, n int) []byte {

@@ -163,6 +163,15 @@ type processor struct {
 	returnPastLanding bool
 	// cost says what the kernel does with a probe on the instruction.
 	cost func(code []byte) probeCost
+	// lower spells out the effects of a decoded instruction.
+	lower func(code []byte, in instruction) step
+	// passed are all registers for arguments, result is where the result is.
+	passed []register
+	result register
+	// scratchAtCall may change in a call; pushed is how far the call itself
+	// moves the stack pointer, in bytes.
+	scratchAtCall registers
+	pushed        int64
 }
 
 func processorOf(machine elf.Machine) (*processor, error) {

@@ -94,6 +94,9 @@ type Library struct {
 	Digest [32]byte
 	// Targets are ordered by function, then by offset.
 	Targets []Target
+	// Sites holds, for each function of the data path of a provider that is
+	// among the targets, the instructions at which its results can be seen.
+	Sites []SiteSet
 	// Unresolved counts calls of verbs_set_ops of which not every table
 	// could be told; functions of this library may be missing in Targets.
 	Unresolved int

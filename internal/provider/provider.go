@@ -51,6 +51,7 @@ func (a *analysis) inspectProvider(slots Slots) (*Library, error) {
 		return nil, errEffort
 	}
 	lib.Notes = a.notes
+	a.addSites(lib)
 	return lib, nil
 }
 
