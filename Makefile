@@ -6,12 +6,13 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules
 
 export DEMO_SECONDS ?= 20
+export BENCH_SECONDS ?= 460
 
 # gotestsum says in the end what failed and what was skipped, and why.
 gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
-.PHONY: help demo test unit e2e lab generate check-generated build bench lint clean
-.PHONY: verbsim check-demo debian-packages setup-demo setup-generate setup-unit setup-lab setup-lint
+.PHONY: help demo test unit e2e lab generate check-generated build bench bench-go lint clean
+.PHONY: verbsim check-demo debian-packages setup-bench setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,7 +47,12 @@ build: ## build the collector distribution, bin/otelcol-rdma
 verbsim: setup-demo ## build the simulated verbs provider and workload
 	@$(MAKE) --no-print-directory -C internal/verbsim
 
-bench: ## run the Go benchmarks
+bench: setup-bench build verbsim ## what being observed costs, side by side, into out/bench.json (root; BENCH_SECONDS=460)
+	@$(MAKE) --no-print-directory -C internal/bench/loop
+	@go build -o bin/bench ./internal/bench
+	@bin/bench
+
+bench-go: ## run the Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
 lint: setup-lint ## gofumpt, staticcheck, shellcheck
@@ -63,5 +69,5 @@ check-demo:
 debian-packages:
 	@internal/provider/testdata/fetch.sh
 
-setup-demo setup-generate setup-unit setup-lab setup-lint: setup-%:
+setup-bench setup-demo setup-generate setup-unit setup-lab setup-lint: setup-%:
 	@scripts/setup.sh $*

@@ -2,7 +2,7 @@
 # Installs what a target needs and the machine lacks, on Debian and its
 # relatives. Fast and silent when nothing is missing.
 #
-#   scripts/setup.sh GROUP...     groups: demo generate unit lab lint
+#   scripts/setup.sh GROUP...     groups: demo generate unit lab lint bench
 set -euo pipefail
 
 # What each group needs, as Debian packages.
@@ -13,8 +13,9 @@ packages_of() {
 	generate) echo clang-19 llvm-19 ;;
 	lab) echo qemu-system-x86 mmdebstrap busybox-static kmod cpio xz-utils zstd e2fsprogs ;;
 	lint) echo shellcheck ;;
+	bench) echo libibverbs-dev ibverbs-providers bpftrace ;;
 	*)
-		echo "setup: unknown group \"$1\": use demo, generate, unit, lab or lint" >&2
+		echo "setup: unknown group \"$1\": use demo, generate, unit, lab, lint or bench" >&2
 		return 2
 		;;
 	esac
