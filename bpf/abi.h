@@ -88,4 +88,5 @@ _Static_assert(sizeof(struct ibv_wc) == 48, "struct ibv_wc");
 #define IBV_WC_SUCCESS 0
 #define IBV_WC_WR_FLUSH_ERR 5
 #define IBV_WC_RECV (1u << 7)
+#define IBV_WC_DRIVER1 135 /* from here on no receives */
 #define IBV_STATUSES 24

@@ -4,17 +4,21 @@
 #include "counters.h"
 #include "maps/control_events.h"
 
-static __always_inline void tell(__u32 kind, __u32 tgid, __u64 incarnation)
+/* How long user space waits before it looks at a process for the second time. */
+#define TELL_AGAIN_NS 100000000ULL
+
+static __always_inline bool tell(__u32 kind, __u32 tgid, __u64 incarnation)
 {
 	struct control_event *event = bpf_ringbuf_reserve(&control_events, sizeof(*event), 0);
 
 	if (!event) {
 		count(LOSS_CONTROL_DROPPED);
-		return;
+		return false;
 	}
 	event->kind = kind;
 	event->tgid = tgid;
 	event->incarnation = incarnation;
 	event->time_ns = bpf_ktime_get_ns();
 	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
+	return true;
 }

@@ -15,7 +15,7 @@ struct device_name {
 
 static __always_inline __u32 new_device(struct device_name *name)
 {
-	__u32 index = __sync_fetch_and_add(&next_device, 1);
+	__u32 index = next_device < DEVICES ? __sync_fetch_and_add(&next_device, 1) : DEVICES;
 	struct device *device = bpf_map_lookup_elem(&devices, &index);
 
 	if (!device) {
@@ -23,11 +23,11 @@ static __always_inline __u32 new_device(struct device_name *name)
 		return NO_DEVICE;
 	}
 	__builtin_memcpy(device->name, name->text, sizeof(name->text));
+	__sync_lock_test_and_set(&device->ready, 1);
 	if (bpf_map_update_elem(&device_index, name, &index, BPF_NOEXIST) == 0)
 		return index;
 
 	/* Another CPU named it first; this index stays without a queue. */
-	device->name[0] = 0;
 	__u32 *known = bpf_map_lookup_elem(&device_index, name);
 	return known ? *known : NO_DEVICE;
 }

@@ -56,6 +56,7 @@ struct pt_regs {
 #define ARG3(ctx) ((ctx)->dx)
 #define RET(ctx) ((ctx)->ax)
 #define STACK(ctx) ((ctx)->sp)
+#define IP(ctx) ((ctx)->ip)
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	unsigned long regs[31];
@@ -66,6 +67,7 @@ struct pt_regs {
 #define ARG3(ctx) ((ctx)->regs[2])
 #define RET(ctx) ((ctx)->regs[0])
 #define STACK(ctx) ((ctx)->sp)
+#define IP(ctx) ((ctx)->pc)
 #else
 #error "this architecture is not supported"
 #endif

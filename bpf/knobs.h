@@ -14,8 +14,5 @@ const volatile bool have_trace_contexts = false;
 /* How many bytes wait in the ring buffer before the reader is woken. */
 const volatile __u64 wakeup_bytes = 4096;
 
-/* Rises when completions were lost that no CQ can be blamed for. */
-volatile __u32 lost_completions = 0;
-
 /* Raised by user space with every collection, so that peaks start anew. */
 volatile __u32 collection = 0;

@@ -43,29 +43,37 @@ static __always_inline bool queue_at_rest(__u32 asked, __u32 reached)
 	       (asked == IBV_QPS_RTS && (reached == IBV_QPS_INIT || reached == IBV_QPS_RTR));
 }
 
+/* What a QP was created with outlives what was posted to it. */
+static __always_inline void inherit(struct queue *queue, struct queue *before)
+{
+	queue->limit = before->limit;
+	queue->sig_all = before->sig_all;
+	queue->port = before->port;
+	queue->remote_qp = before->remote_qp;
+}
+
 /* A QP that is on its way to RTS has nothing outstanding: sends are refused
  * before. RESET drops what there was. */
 static __always_inline void modify_entered(__u64 qp_address, __u64 attr, __u32 mask)
 {
 	struct caller caller = current_caller();
 	struct ibv_qp_head qp;
-	struct queue_key key;
+	struct queue_key key = {};
 	__u32 slot = 0;
 	struct queue *queue = queue_at_address(qp_address, &key, &slot, &qp, &caller);
 	__u32 state = mask & IBV_QP_MASK_STATE ? read_u32(attr + IBV_QP_ATTR_STATE) : ~0u;
 
-	if (state == IBV_QPS_RESET) {
-		if (queue)
-			end_queue(&key, queue, END_RESET);
-		return;
-	}
-	bool empty = queue_at_rest(state, qp.state);
-	if (empty && queue && queue->posted) {
+	bool empty = state == IBV_QPS_RESET || queue_at_rest(state, qp.state);
+	struct queue *before = queue;
+	if (empty && queue && (queue->posted || (queue->recv_posted && state == IBV_QPS_RESET))) {
 		end_queue(&key, queue, END_RESET);
 		queue = NULL;
 	}
-	if (empty && !queue)
+	if (empty && !queue) {
 		queue = create_queue(&key, &caller, qp.context, &slot);
+		if (queue && before)
+			inherit(queue, before);
+	}
 	if (!queue)
 		return;
 	learn_qp(queue, &qp);
@@ -78,12 +86,14 @@ static __always_inline void destroy_entered(__u64 qp_address)
 {
 	struct caller caller = current_caller();
 	struct ibv_qp_head qp;
-	struct queue_key key;
+	struct queue_key key = {};
 	__u32 slot;
 	struct queue *queue = queue_at_address(qp_address, &key, &slot, &qp, &caller);
 
 	if (queue)
 		end_queue(&key, queue, END_DESTROY);
+	else
+		bpf_map_delete_elem(&untracked_queues, &key);
 }
 
 /* A QP was created: its number may have belonged to one whose end was not
@@ -92,7 +102,7 @@ static __noinline void created(__u64 qp_address, __u64 attr)
 {
 	struct caller caller = current_caller();
 	struct ibv_qp_head qp = {};
-	struct queue_key key;
+	struct queue_key key = {};
 	__u32 slot = 0;
 	struct queue *queue = queue_at_address(qp_address, &key, &slot, &qp, &caller);
 

@@ -16,7 +16,11 @@ struct search {
 	__u64 run_start; /* the first unsignaled entry that it retires */
 	__u64 unsignaled; /* the first unsignaled entry with the wr_id */
 	__u64 unsignaled_run;
+	__u64 skipped; /* the first signaled entry before the one found */
+	__u32 completions;
+	__u32 steps;
 	bool has_skipped;
+	bool failed; /* it may be of an unsignaled request */
 	bool is_found;
 	bool has_unsignaled;
 };
@@ -26,9 +30,10 @@ LOOP_BODY(search_request, struct search)
 	struct queue *queue = state->queue;
 	__u64 sequence = state->sequence;
 
-	if (sequence >= state->end)
+	if (sequence >= state->end || state->steps == 0)
 		return STOP;
 	state->sequence++;
+	state->steps--;
 
 	struct place place = place_of(queue, sequence);
 	if (place.kind != PLACE_ENTRY) {
@@ -58,12 +63,20 @@ LOOP_BODY(search_request, struct search)
 		state->is_found = true;
 		return STOP;
 	}
-	state->has_skipped = true;
 	state->run_start = sequence + 1;
+	if (state->failed && state->has_unsignaled)
+		return NEXT; /* It is not before the one that this will be. */
+	if (!state->has_skipped)
+		state->skipped = sequence;
+	state->has_skipped = true;
+	if (place.entry->skipped_at == 0)
+		place.entry->skipped_at = state->completions | 1;
 	return NEXT;
 }
 
-static __always_inline void search_queue(struct search *search, struct queue *queue, __u64 wr_id)
+/* Searches within what is left of the poll's budget: a poll delivers up to 256
+ * completions, and a hostile process may make each of them search in vain. */
+static __always_inline void search_queue(struct search *search, struct queue *queue, __u64 wr_id, bool failed, __u32 *steps)
 {
 	__u64 head = *(volatile __u64 *)&queue->head;
 
@@ -76,8 +89,15 @@ static __always_inline void search_queue(struct search *search, struct queue *qu
 		.run_start = head,
 		.unsignaled = head,
 		.unsignaled_run = head,
+		.skipped = head,
+		.completions = queue->completions,
+		.steps = *steps,
+		.failed = failed,
 	};
 	LOOP(search_request, search);
+	*steps = search->steps;
+	if (search->steps == 0)
+		count(LOSS_SEARCH_TOO_LONG);
 }
 
 struct run {
@@ -241,9 +261,9 @@ __noinline int claim_request(__u32 slot)
 	bool ambiguous = false;
 	bool overlapped = false;
 
-	search_queue(&search, queue, delivery->wc.wr_id);
+	search_queue(&search, queue, delivery->wc.wr_id, failed, &delivery->steps);
 	if (!failed && !search.is_found && infer_signal_all(queue, &search))
-		search_queue(&search, queue, delivery->wc.wr_id);
+		search_queue(&search, queue, delivery->wc.wr_id, failed, &delivery->steps);
 	if (failed && search.has_unsignaled) {
 		/* A failed request completes even when it is unsignaled. */
 		ambiguous = search.is_found;
@@ -260,7 +280,6 @@ __noinline int claim_request(__u32 slot)
 	unit->vendor_error = failed ? delivery->wc.vendor_err : 0;
 	retire_run(queue, &search, unit);
 	__sync_fetch_and_add(&queue->delivered, 1);
-	__sync_fetch_and_add(&queue->head_completions, 1);
 	if (overlapped && has_rival(queue, search.found, unit->wr_id))
 		ambiguous = true;
 	if (queue->sync != QUEUE_SYNCED)
@@ -268,7 +287,8 @@ __noinline int claim_request(__u32 slot)
 	if (failed && ambiguous)
 		lose_sync(queue);
 	advance_head(queue);
-	expire_skipped(queue, search.found);
+	if (search.has_skipped)
+		expire_skipped(queue, search.skipped, delivery->now);
 	return ambiguous ? CLAIM_AMBIGUOUS : CLAIM_OWN;
 }
 
@@ -299,8 +319,10 @@ static __always_inline void deliver_unmatched(struct queue *queue, struct delive
 	bool synced = queue->sync == QUEUE_SYNCED;
 
 	count_unmatched(delivery, queue->device, synced ? COMPLETIONS_UNMATCHED : COMPLETIONS_BEFORE_ATTACH);
-	if (synced)
+	if (synced) {
+		suspect(queue->library);
 		lose_sync(queue);
+	}
 }
 
 /* A successful send completion, or a failed one that can only be of a send. */
@@ -314,10 +336,7 @@ __noinline int deliver_send(__u32 slot)
 		return 0;
 	struct delivery *delivery = &thread->delivery;
 	struct unit *unit = &thread->unit;
-	if (delivery->loss_epoch != queue->loss_epoch) {
-		queue->loss_epoch = delivery->loss_epoch;
-		lose_sync(queue);
-	}
+	follow_losses(queue, loss_epoch_of(&delivery->caller));
 	bool synced = queue->sync == QUEUE_SYNCED;
 	for (int attempt = 0; attempt < 3 && claim == CLAIM_RACED; attempt++)
 		claim = claim_request(slot);
@@ -343,7 +362,7 @@ __noinline int deliver_send(__u32 slot)
 
 	unit->delivered_ns = delivery->now;
 	unit->previous_ns = queue->delivered_ns;
-	unit->short_poll_ns = delivery->short_poll_ns;
+	unit->short_poll_ns = unit->posted_ns < delivery->evidence_ns ? delivery->short_poll_ns : 0;
 	raise_to(&queue->delivered_ns, delivery->now);
 	if (!synced) {
 		count(COMPLETIONS_UNSYNCED);

@@ -35,9 +35,10 @@ struct delivery {
 	__u64 cq_address;
 	__u64 now;
 	__u64 cq_context;
-	__u64 short_poll_ns;
+	__u64 short_poll_ns; /* entry of the last short poll, or what stands for it; 0: not known */
+	__u64 evidence_ns;   /* it counts for what was posted before this */
 	struct ibv_wc wc;
-	__u32 loss_epoch;
+	__u32 steps; /* of searching that are left, see match.h */
 	__u32 pad;
 };
 

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include "maps/poll_functions.h"
 #include "receive.h"
 
-static __always_inline void poll_entered(__u64 cq, __u32 asked, __u64 wc, __u32 cookie, __u64 stack)
+static __always_inline void poll_entered(struct pt_regs *ctx, __u64 cookie)
 {
 	struct thread *thread = this_thread();
 
-	if (!thread || !enter_call(&thread->poll, cookie, stack, bpf_ktime_get_ns()))
+	if (!thread || !enter_call(&thread->poll, ctx, COOKIE_LIBRARY(cookie), bpf_ktime_get_ns()))
 		return;
-	thread->poll.object = cq;
-	thread->poll.list = wc;
-	thread->poll.count = asked;
+	thread->site_hits = 0;
+	thread->site_digest = 0;
+	thread->poll.function = COOKIE_INDEX(cookie);
+	thread->poll.object = ARG1(ctx);
+	thread->poll.list = ARG3(ctx);
+	thread->poll.count = ARG2(ctx);
 }
 
 enum direction {
@@ -30,7 +34,7 @@ static __noinline enum direction direction_of_failure(struct queue *queue, struc
 
 	bool receives_due = queue->srq || !queue->recv_known || queue->recv_posted > queue->recv_completed;
 	struct search search;
-	search_queue(&search, queue, delivery->wc.wr_id);
+	search_queue(&search, queue, delivery->wc.wr_id, true, &delivery->steps);
 	bool send_due = search.is_found || search.has_unsignaled;
 
 	if (send_due)
@@ -55,16 +59,21 @@ static __always_inline void deliver_failure(struct queue *queue, __u32 slot, str
 	}
 }
 
+static __always_inline bool is_receive(__u32 opcode)
+{
+	return (opcode & IBV_WC_RECV) && opcode < IBV_WC_DRIVER1;
+}
+
 /* A completion of a queue of which nothing was posted under our eyes. */
 static __noinline void deliver_stranger(struct queue_key *key, struct delivery *delivery)
 {
 	__u32 device = device_of_context(key->object);
-	if (is_ignored_device(device))
+	if (is_ignored_device(device) || !admit_process(&delivery->caller))
 		return;
 	count(COMPLETIONS_SEEN);
 	bool untracked = bpf_map_lookup_elem(&untracked_queues, key) != NULL;
 
-	if (delivery->wc.status == IBV_WC_SUCCESS && delivery->wc.opcode & IBV_WC_RECV)
+	if (delivery->wc.status == IBV_WC_SUCCESS && is_receive(delivery->wc.opcode))
 		deliver_receive(NULL, device, delivery);
 	else
 		count_unmatched(delivery, device, untracked ? COMPLETIONS_UNMATCHED : COMPLETIONS_BEFORE_ATTACH);
@@ -86,7 +95,7 @@ static __always_inline void deliver(struct delivery *delivery)
 	count(COMPLETIONS_SEEN);
 	if (delivery->wc.status != IBV_WC_SUCCESS)
 		deliver_failure(queue, slot, delivery);
-	else if (delivery->wc.opcode & IBV_WC_RECV)
+	else if (is_receive(delivery->wc.opcode))
 		deliver_receive(queue, queue->device, delivery);
 	else
 		deliver_send(slot);
@@ -114,14 +123,11 @@ LOOP_BODY(deliver_completion, struct batch)
 	return NEXT;
 }
 
-/* Completions went by unseen: no queue of this CQ is certain any more. */
-static __always_inline void lose_completions(struct cq *cq, __u32 reason, __u32 n)
+/* Completions went by unseen: no queue of the process is certain any more. */
+static __always_inline void lose_completions(struct caller *caller, __u32 reason, __u32 n)
 {
 	count_n(reason, n);
-	if (cq)
-		__sync_fetch_and_add(&cq->loss_epoch, 1);
-	else
-		__sync_fetch_and_add(&lost_completions, 1);
+	note_loss(caller);
 }
 
 static __always_inline void deliver_batch(struct thread *thread, struct cq *cq, __u32 n)
@@ -135,47 +141,133 @@ static __always_inline void deliver_batch(struct thread *thread, struct cq *cq, 
 	};
 
 	delivery->cq_address = thread->poll.object;
-	delivery->short_poll_ns = cq ? cq->short_poll_ns : 0;
-	delivery->loss_epoch = (cq ? cq->loss_epoch : 0) + lost_completions;
+	/* Another thread's poll that began during this one says nothing of what
+	 * this one found. */
+	delivery->short_poll_ns = cq && cq->short_poll_ns < thread->poll.entry_ns ? cq->short_poll_ns :
+			          cq && cq->short_poll_ns ? thread->poll.entry_ns : 0;
+	delivery->evidence_ns = ~0ULL;
+	delivery->steps = SEARCH_STEPS;
 	delivery->now = bpf_ktime_get_ns();
 	LOOP(deliver_completion, &batch);
 	if (batch.unread)
-		lose_completions(cq, LOSS_READ_WC, batch.unread);
+		lose_completions(&delivery->caller, LOSS_READ_WC, batch.unread);
 	if (n > BATCH_MAX)
-		lose_completions(cq, LOSS_BATCH_TOO_DEEP, n - BATCH_MAX);
+		lose_completions(&delivery->caller, LOSS_BATCH_TOO_DEEP, n - BATCH_MAX);
 }
 
-static __always_inline void poll_returned(int result, __u32 cookie)
+/* The fields of a completion in one number, such that their order counts. */
+static __always_inline __u64 digest_completion(__u64 digest, const struct ibv_wc *wc)
+{
+	digest = digest * 0x100000001b3 + wc->wr_id;
+	digest = digest * 0x100000001b3 + ((__u64)wc->status << 32 | wc->opcode);
+	digest = digest * 0x100000001b3 + ((__u64)wc->vendor_err << 32 | wc->byte_len);
+	return digest * 0x100000001b3 + wc->qp_num;
+}
+
+struct digesting {
+	struct ibv_wc *scratch;
+	__u64 wc;
+	__u64 digest;
+	__u32 left;
+};
+
+LOOP_BODY(digest_delivered, struct digesting)
+{
+	if (state->left == 0)
+		return STOP;
+	state->left--;
+	if (bpf_probe_read_user(state->scratch, sizeof(struct ibv_wc), (void *)state->wc))
+		return STOP;
+	state->digest = digest_completion(state->digest, state->scratch);
+	state->wc += sizeof(struct ibv_wc);
+	return NEXT;
+}
+
+/* Compares what the completion sites saw of a call with what it returned. */
+static __noinline void compare_sites(struct thread *thread, int result)
+{
+	__u32 index = thread->poll.function;
+	struct poll_function *function = bpf_map_lookup_elem(&poll_functions, &index);
+
+	/* A call that fails may have taken completions off the queue that its
+	 * caller never sees. */
+	if (!function || !function->compares || result < 0)
+		return;
+	if (thread->site_hits != (__u32)result) {
+		__sync_fetch_and_add(&function->wrong_count, 1);
+		return;
+	}
+	if (result == 0) {
+		__sync_fetch_and_add(&function->empty_polls, 1);
+		return;
+	}
+	struct digesting digesting = {
+		.scratch = &thread->delivery.wc,
+		.wc = thread->poll.list,
+		.digest = some_zero,
+		.left = result,
+	};
+	LOOP(digest_delivered, &digesting);
+	if (digesting.digest != thread->site_digest)
+		__sync_fetch_and_add(&function->wrong_content, 1);
+	else
+		__sync_fetch_and_add(&function->completions, result);
+}
+
+/* Whether completion sites deliver what entry and return do not. */
+static __always_inline bool has_sites(__u32 index)
+{
+	struct poll_function *function = bpf_map_lookup_elem(&poll_functions, &index);
+
+	return function && function->compares;
+}
+
+static __always_inline void poll_returned(int result, __u64 cookie)
 {
 	struct thread *thread = this_thread();
+	struct caller caller = current_caller();
 
-	if (!thread)
+	if (!thread) {
+		if (result)
+			note_loss(&caller);
 		return;
+	}
 	struct call *call = &thread->poll;
 	__u32 n = result > 0 ? result : 0;
-	switch (leave_call(call, cookie)) {
+	switch (leave_call(call, COOKIE_LIBRARY(cookie))) {
 	case LEFT_DUPLICATE:
 		count_n(COMPLETIONS_SEEN, n);
 		count_n(COMPLETIONS_DUPLICATE, n);
 		return;
 	case LEFT_UNKNOWN:
+		if (has_sites(COOKIE_INDEX(cookie)))
+			return;
 		count(LOSS_RETURN_WITHOUT_ENTRY);
+		if (result)
+			note_loss(&caller);
 		return;
 	case LEFT:
 		break;
 	}
+	compare_sites(thread, result);
 	if (n > call->count)
 		n = call->count;
 
 	struct delivery *delivery = &thread->delivery;
-	delivery->caller = current_caller();
-	if (n && is_ignored_process(&delivery->caller))
+	delivery->caller = caller;
+	if (is_excluded(&delivery->caller))
 		return;
+	if (result < 0) {
+		/* It may have taken completions off the queue and dropped them,
+		 * as libmlx5 does when one is of a QP that is gone. */
+		lose_completions(&caller, LOSS_FAILED_POLL, 1);
+		return;
+	}
 	struct cq *cq = cq_of(&delivery->caller, call->object);
 	if (n) {
 		if (bpf_probe_read_user(&delivery->cq_context, sizeof(delivery->cq_context),
 					(void *)(call->object + IBV_CQ_CONTEXT))) {
-			lose_completions(cq, LOSS_READ_CQ, n);
+			lose_completions(&caller, LOSS_READ_CQ, n);
 			return;
 		}
 		deliver_batch(thread, cq, n);

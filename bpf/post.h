@@ -9,6 +9,7 @@
 #include "maps/traces_ctx_v1.h"
 #include "queue.h"
 #include "retire.h"
+#include "series.h"
 #include "sync.h"
 #include "thread.h"
 
@@ -83,8 +84,8 @@ struct filling {
 	__u32 outstanding;
 	__u32 tid;
 	__u32 overlapped;
-	__u32 lost;
-	bool traced;
+	bool broken;
+	bool unreadable;
 };
 
 static __always_inline void remember_span(struct queue *queue, __u64 sequence)
@@ -113,16 +114,19 @@ LOOP_BODY(fill_request, struct filling)
 	bool readable = state->wr && bpf_probe_read_user(&wr, sizeof(wr), (void *)state->wr) == 0;
 	state->wr = readable ? wr.next : 0;
 
-	struct place place = claim_place(queue, sequence);
+	struct place place = {.kind = PLACE_NONE};
+	if (provide_segment(queue, sequence))
+		place = place_of(queue, sequence);
 	if (place.kind != PLACE_ENTRY) {
-		count(place.kind == PLACE_HOLE ? LOST_NO_SEGMENT : LOST_QUEUE_TOO_DEEP);
-		state->lost++;
-		return NEXT;
+		state->broken = true;
+		return STOP;
 	}
 	struct entry *entry = place.entry;
 	if (!readable) {
+		state->unreadable = true;
+		__sync_fetch_and_add(&queue->lost, 1);
+		__sync_fetch_and_sub(&queue->outstanding, 1);
 		count(LOST_READ_WR);
-		state->lost++;
 		__sync_lock_test_and_set(&entry->word, entry_word(queue, sequence, ENTRY_LOST));
 		return NEXT;
 	}
@@ -139,10 +143,12 @@ LOOP_BODY(fill_request, struct filling)
 	entry->cpu = bpf_get_smp_processor_id();
 	entry->outstanding = state->outstanding;
 	entry->flags = signaled ? ENTRY_SIGNALED : 0;
+	entry->skipped_at = 0;
 	__sync_lock_test_and_set(&entry->word, entry_word(queue, sequence, ENTRY_LIVE));
 
-	if (signaled) {
+	if (signaled)
 		queue->signaled_seen = 1;
+	if (signaled || queue->sig_all) {
 		if (queue->sync != QUEUE_SYNCED)
 			note_posted_id(queue, wr.wr_id);
 		if (have_trace_contexts)
@@ -161,10 +167,43 @@ static __always_inline void note_peak(struct queue *queue, __u32 outstanding)
 	}
 }
 
-static __always_inline void count_lost(struct queue *queue, __u64 n)
+/* Work requests that were posted and are not followed. */
+static __always_inline void give_up(struct queue *queue, __u32 why, __u32 n)
 {
+	count_n(why, n);
+	__sync_fetch_and_add(&queue->posted, n);
 	__sync_fetch_and_add(&queue->lost, n);
 	lose_sync(queue);
+}
+
+struct providing {
+	struct queue *queue;
+	__u64 sequence;
+	__u64 end;
+	bool failed;
+};
+
+LOOP_BODY(provide_next, struct providing)
+{
+	if (state->sequence >= state->end)
+		return STOP;
+	if (!provide_segment(state->queue, state->sequence)) {
+		state->failed = true;
+		return STOP;
+	}
+	state->sequence = (state->sequence | (SEGMENT_ENTRIES - 1)) + 1;
+	return NEXT;
+}
+
+/* Memory for the next n entries, before they are reserved: what is reserved has
+ * to be written, or the head could never pass it. */
+static __noinline bool provide_segments(struct queue *queue, __u32 n)
+{
+	struct providing providing = {.queue = queue, .sequence = *(volatile __u64 *)&queue->tail};
+
+	providing.end = providing.sequence + n;
+	LOOP(provide_next, &providing);
+	return !providing.failed;
 }
 
 /* Reserves sequence numbers for the chain and writes its entries. */
@@ -174,13 +213,12 @@ static __noinline void record_chain(struct queue *queue, struct call *call, stru
 	__u32 n = chain->count;
 	__u64 used = *(volatile __u64 *)&queue->tail - *(volatile __u64 *)&queue->head;
 
-	__sync_fetch_and_add(&queue->posted, n);
-	if (chain->deeper || used + n > DEPTH_LIMIT) {
-		count_n(chain->deeper ? LOST_CHAIN_TOO_DEEP : LOST_QUEUE_TOO_DEEP, n);
-		count_lost(queue, n);
+	if (chain->deeper || used + n > DEPTH_LIMIT || !provide_segments(queue, n)) {
+		give_up(queue, chain->deeper ? LOST_CHAIN_TOO_DEEP : used + n > DEPTH_LIMIT ? LOST_QUEUE_TOO_DEEP : LOST_NO_SEGMENT, n);
 		return;
 	}
 
+	__sync_fetch_and_add(&queue->posted, n);
 	__u32 before = __sync_fetch_and_add(&queue->outstanding, n);
 	struct filling filling = {
 		.queue = queue,
@@ -191,13 +229,12 @@ static __noinline void record_chain(struct queue *queue, struct call *call, stru
 		.outstanding = before,
 		.tid = tid,
 		.overlapped = overlapped ? RETURNED_OVERLAPPED : 0,
-		.lost = some_zero,
 	};
 	call->first = filling.sequence;
 	call->count = n;
 	call->overlapped = filling.overlapped;
 	if (overlapped)
-		queue->overlap_mark = filling.sequence + n;
+		raise_to(&queue->overlap_mark, filling.sequence + n);
 
 	struct device *device = device_at(queue->device);
 	if (device) {
@@ -205,9 +242,13 @@ static __noinline void record_chain(struct queue *queue, struct call *call, stru
 		filling.port_bytes[1] = *(volatile __u64 *)&device->bytes[1];
 	}
 	LOOP(fill_request, &filling);
-	if (filling.lost) {
-		__sync_fetch_and_sub(&queue->outstanding, filling.lost);
-		count_lost(queue, filling.lost);
+	if (filling.unreadable)
+		lose_sync(queue);
+	if (filling.broken) {
+		/* Others reserved at the same moment and took the memory. What
+		 * is on the queue is discarded with it; a new one begins. */
+		count(LOSS_QUEUE_BROKEN);
+		end_queue(&queue->key, queue, END_BROKEN);
 	}
 	note_peak(queue, before + n);
 }
@@ -225,7 +266,9 @@ static __always_inline void align_after_drain(struct queue *queue, struct caller
 {
 	struct cq_key key = {.incarnation = caller->incarnation, .cq = queue->send_cq, .tgid = caller->tgid};
 
-	if (queue->sync != QUEUE_UNSYNCED || now - queue->activity_ns < DRAIN_NS)
+	/* A queue of which no send was ever seen to complete was not seen to
+	 * drain either. */
+	if (queue->sync != QUEUE_UNSYNCED || now - queue->activity_ns < DRAIN_NS || !queue->completions)
 		return;
 	if (has_signaled(queue))
 		return;
@@ -253,57 +296,79 @@ static __always_inline struct queue *queue_of_qp(struct caller *caller, struct i
 }
 
 /* A post that is entered while another one of the same queue has not returned
- * may reach the hardware before it. A thread that died inside a post must not
- * leave this on for ever. */
-static __always_inline bool enter_post(struct queue *queue, struct call *call, __u64 now)
+ * may reach the hardware before it. */
+static __always_inline bool enter_post(struct queue *queue, struct call *call)
 {
-	bool stale = now - queue->activity_ns > DRAIN_NS;
 	__u32 others = __sync_fetch_and_add(&queue->posting, 1);
 
-	if (others && stale) {
-		queue->posting = 1;
-		others = 0;
-	}
 	call->serial = __sync_fetch_and_add(&queue->calls, 1) + 1;
 	return others != 0;
 }
 
-static __always_inline void post_entered(__u64 qp_address, __u64 wr, __u64 bad, __u32 cookie, __u64 stack)
+/* The queue of a call, NULL when it is not followed or its slot was reused. */
+static __always_inline struct queue *queue_of_call(struct call *call)
+{
+	struct queue *queue = queue_at(call->slot);
+
+	return queue && queue->generation == call->generation ? queue : NULL;
+}
+
+/* A call whose return was not seen is over when its thread posts again. */
+static __always_inline void abandon_post(struct call *call)
+{
+	struct queue *queue = queue_of_call(call);
+
+	if (call->active && queue)
+		__sync_fetch_and_sub(&queue->posting, 1);
+}
+
+static __always_inline void post_entered(struct pt_regs *ctx, __u32 cookie)
 {
 	struct ibv_qp_head qp;
 	struct thread *thread = this_thread();
+	struct caller caller = current_caller();
 	__u64 now = bpf_ktime_get_ns();
+	__u64 wr = ARG2(ctx);
 
-	if (!thread || !enter_call(&thread->post, cookie, stack, now))
+	if (!thread) {
+		note_loss(&caller);
 		return;
+	}
 	struct call *call = &thread->post;
+	struct call before = *call;
+	if (!enter_call(call, ctx, cookie, now))
+		return;
+	abandon_post(&before);
 	call->count = 0;
-	call->slot = HOLE;
-	if (bpf_probe_read_user(&qp, sizeof(qp), (void *)qp_address)) {
+	call->slot = NO_SLOT;
+	if (bpf_probe_read_user(&qp, sizeof(qp), (void *)ARG1(ctx))) {
 		count(LOSS_READ_QP);
+		note_loss(&caller);
 		return;
 	}
 
-	struct caller caller = current_caller();
 	__u32 slot = 0;
 	struct queue *queue = queue_of_qp(&caller, &qp, &slot);
 	struct chain chain = measure_chain(wr);
 	if (!queue) {
-		if (!is_ignored_process(&caller))
+		if (!is_excluded(&caller))
 			count_untracked(chain.count);
 		return;
 	}
 	if (is_ignored_device(queue->device))
 		return;
+	queue->library = cookie;
 	if (queue->sync == QUEUE_NEW)
 		decide_first_sync(queue, cookie);
+	follow_losses(queue, loss_epoch_of(&caller));
 	align_after_drain(queue, &caller, now);
 
 	call->slot = slot;
 	call->generation = queue->generation;
 	call->list = wr;
-	call->bad = bad;
-	bool overlapped = enter_post(queue, call, now);
+	call->bad = ARG3(ctx);
+	call->unread = chain.unreadable ? chain.wr : 0;
+	bool overlapped = enter_post(queue, call);
 	record_chain(queue, call, &chain, caller.tid, overlapped);
 	queue->activity_ns = now;
 }
@@ -373,11 +438,11 @@ LOOP_BODY(undo_request, struct returning)
 
 /* A refused post took effect up to *bad_wr. That may be the pointer that ended
  * the list for us because nothing is there: then all of it took effect. */
-static __noinline void undo_from_bad(struct queue *queue, struct call *call)
+static __noinline void undo_from_bad(struct queue *queue, struct call *call, __u64 bad)
 {
-	struct bad_search search = {.wr = call->list, .left = call->count, .index = some_zero};
+	struct bad_search search = {.wr = call->list, .bad = bad, .left = call->count, .index = some_zero};
 
-	if (bpf_probe_read_user(&search.bad, sizeof(search.bad), (void *)call->bad) == 0)
+	if (bad)
 		LOOP(find_bad, &search);
 	if (!search.found) {
 		count(LOSS_BAD_WR);
@@ -418,17 +483,22 @@ static __always_inline void count_rejected(struct queue *queue, int result)
 static __always_inline void post_returned(int result, __u32 cookie)
 {
 	struct thread *thread = this_thread();
+	struct caller caller = current_caller();
 
-	if (!thread)
+	if (!thread) {
+		note_loss(&caller);
 		return;
+	}
 	struct call *call = &thread->post;
 	enum left left = leave_call(call, cookie);
-	if (left == LEFT_UNKNOWN)
+	if (left == LEFT_UNKNOWN) {
 		count(LOSS_RETURN_WITHOUT_ENTRY);
+		note_loss(&caller);
+	}
 	if (left != LEFT)
 		return;
-	struct queue *queue = queue_at(call->slot);
-	if (!queue || queue->generation != call->generation)
+	struct queue *queue = queue_of_call(call);
+	if (!queue)
 		return;
 
 	__u64 now = bpf_ktime_get_ns();
@@ -443,10 +513,16 @@ static __always_inline void post_returned(int result, __u32 cookie)
 	stamp.now = (duration > RETURNED_NS ? RETURNED_NS : duration ? duration : 1) |
 		    (overlapped ? RETURNED_OVERLAPPED : call->overlapped);
 	LOOP(stamp_return, &stamp);
+	__u64 bad = 0;
 	if (result != 0) {
 		count_rejected(queue, result);
+		bpf_probe_read_user(&bad, sizeof(bad), (void *)call->bad);
 		if (call->count)
-			undo_from_bad(queue, call);
+			undo_from_bad(queue, call, bad);
 	}
+	/* The list went on where we could not read, on a page that was not there
+	 * at that moment, and the provider did not stop there. */
+	if (call->unread && bad != call->unread)
+		give_up(queue, LOST_READ_WR, 1);
 	__sync_fetch_and_sub(&queue->posting, 1);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "libbpf/bpf_core_read.h"
+#include "maps/excluded.h"
 #include "maps/processes.h"
 
 /* An incarnation tells apart processes that had one PID, and the programs
@@ -18,9 +19,27 @@ static __always_inline struct caller current_caller(void)
 	return caller;
 }
 
-static __always_inline bool is_ignored_process(struct caller *caller)
+static __always_inline bool is_excluded(struct caller *caller)
+{
+	__u64 *incarnation = bpf_map_lookup_elem(&excluded, &caller->tgid);
+
+	return incarnation && *incarnation == caller->incarnation;
+}
+
+/* How often something of the process went by unseen. A queue that has not taken
+ * note of the last time may have work requests or completions that are not
+ * known: it is not synced any more. */
+static __always_inline __u32 loss_epoch_of(struct caller *caller)
 {
 	struct process *process = bpf_map_lookup_elem(&processes, &caller->tgid);
 
-	return process && process->incarnation == caller->incarnation && process->ignored;
+	return process && process->incarnation == caller->incarnation ? process->loss_epoch : 0;
+}
+
+static __always_inline void note_loss(struct caller *caller)
+{
+	struct process *process = bpf_map_lookup_elem(&processes, &caller->tgid);
+
+	if (process && process->incarnation == caller->incarnation)
+		__sync_fetch_and_add(&process->loss_epoch, 1);
 }

@@ -37,14 +37,16 @@ static __always_inline struct queue *find_queue(struct queue_key *key, __u32 *sl
 	return queue_at(*slot);
 }
 
-/* Says whether the process may own queues; the first one makes it known to
- * user space, which may want it ignored. */
+/* Says whether the process is traced; its first queue makes it known to user
+ * space, which may want it excluded. */
 static __always_inline bool admit_process(struct caller *caller)
 {
 	struct process *known = bpf_map_lookup_elem(&processes, &caller->tgid);
 
+	if (is_excluded(caller))
+		return false;
 	if (known && known->incarnation == caller->incarnation)
-		return !known->ignored;
+		return true;
 
 	struct process process = {
 		.incarnation = caller->incarnation,
@@ -79,6 +81,7 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 	queue->start_ns = caller->start_ns;
 	queue->sync = QUEUE_NEW;
 	queue->device = device_of_context(context);
+	queue->loss_epoch = loss_epoch_of(caller);
 	queue->end = END_NONE;
 	queue->ended_ns = 0;
 	queue->activity_ns = now;
@@ -98,7 +101,7 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 static __always_inline void end_queue(struct queue_key *key, struct queue *queue, __u32 reason)
 {
 	if (bpf_map_delete_elem(&queue_index, key))
-		return;
+		return; /* Somebody else did, just now. */
 	queue->end = reason;
 	queue->ended_ns = bpf_ktime_get_ns();
 }

@@ -63,25 +63,27 @@ static __always_inline struct queue *receive_queue(struct caller *caller, __u64 
 	return create_queue(&key, caller, context, slot);
 }
 
-static __always_inline void receive_entered(__u64 object, __u64 wr, __u64 bad, bool shared, __u32 cookie,
-					    __u64 stack)
+static __always_inline void receive_entered(struct pt_regs *ctx, bool shared, __u32 cookie)
 {
 	struct thread *thread = this_thread();
 
-	if (!thread || !enter_call(&thread->receive, cookie, stack, bpf_ktime_get_ns()))
+	if (!thread || !enter_call(&thread->receive, ctx, cookie, bpf_ktime_get_ns()))
 		return;
 	struct call *call = &thread->receive;
 	struct caller caller = current_caller();
-	__u32 slot = HOLE;
-	struct queue *queue = receive_queue(&caller, object, shared, &slot);
+	__u64 wr = ARG2(ctx);
+	__u32 slot = NO_SLOT;
+	struct queue *queue = receive_queue(&caller, ARG1(ctx), shared, &slot);
 
-	call->slot = HOLE;
+	call->slot = NO_SLOT;
 	call->count = 0;
 	if (!queue)
 		return;
+	if (queue->recv_posted == 0 && seen_from_start(queue, cookie))
+		queue->recv_known = 1;
 	struct chain chain = measure_chain(wr);
-	if (chain.deeper) {
-		count_n(LOSS_RECEIVE_CHAIN_TOO_DEEP, 1);
+	if (chain.deeper || chain.unreadable) {
+		count(LOSS_RECEIVE_CHAIN);
 		queue->recv_known = 0;
 	}
 	__sync_fetch_and_add(&queue->recv_posted, chain.count);
@@ -89,7 +91,7 @@ static __always_inline void receive_entered(__u64 object, __u64 wr, __u64 bad, b
 	call->generation = queue->generation;
 	call->count = chain.count;
 	call->list = wr;
-	call->bad = bad;
+	call->bad = ARG3(ctx);
 }
 
 static __always_inline void receive_returned(int result, __u32 cookie)
@@ -99,8 +101,8 @@ static __always_inline void receive_returned(int result, __u32 cookie)
 	if (!thread || leave_call(&thread->receive, cookie) != LEFT || result == 0)
 		return;
 	struct call *call = &thread->receive;
-	struct queue *queue = queue_at(call->slot);
-	if (!queue || queue->generation != call->generation)
+	struct queue *queue = queue_of_call(call);
+	if (!queue)
 		return;
 	struct bad_search search = {.wr = call->list, .left = call->count, .index = some_zero};
 	if (bpf_probe_read_user(&search.bad, sizeof(search.bad), (void *)call->bad) == 0)

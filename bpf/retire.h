@@ -4,20 +4,16 @@
 #include "entry.h"
 #include "loop.h"
 #include "sync.h"
+#include "thread.h"
 
-/* What happens at the head of a queue: finished entries leave it, and those
- * whose completion was evidently missed are given up. */
+/* What happens at the head of a queue: finished entries leave it, and one whose
+ * completion was evidently missed is given up. */
 
 #define SKIPPED_COMPLETIONS 64
 
-struct heading {
-	struct queue *queue;
-	bool moved;
-};
-
-LOOP_BODY(pass_finished, struct heading)
+LOOP_BODY(pass_finished, struct queue *)
 {
-	struct queue *queue = state->queue;
+	struct queue *queue = *state;
 	__u64 head = *(volatile __u64 *)&queue->head;
 
 	if (head >= *(volatile __u64 *)&queue->tail)
@@ -25,15 +21,11 @@ LOOP_BODY(pass_finished, struct heading)
 	struct place place = place_of(queue, head);
 	if (place.kind == PLACE_NONE)
 		return STOP;
-	if (place.kind == PLACE_ENTRY) {
-		__u64 word = entry_now(place.entry);
-
-		if ((word & ~0xffULL) != entry_word(queue, head, 0) || (word & 0xff) <= ENTRY_LIVE)
-			return STOP;
-	}
+	__u64 word = entry_now(place.entry);
+	if ((word & ~0xffULL) != entry_word(queue, head, 0) || (word & 0xff) <= ENTRY_LIVE)
+		return STOP;
 	if (__sync_val_compare_and_swap(&queue->head, head, head + 1) != head)
 		return NEXT;
-	state->moved = true;
 	if ((head + 1) % SEGMENT_ENTRIES == 0)
 		release_segment_before(queue, head + 1);
 	return NEXT;
@@ -41,63 +33,44 @@ LOOP_BODY(pass_finished, struct heading)
 
 static __always_inline void advance_head(struct queue *queue)
 {
-	struct heading heading = {.queue = queue};
+	struct queue *state = queue;
 
-	LOOP(pass_finished, &heading);
-	if (heading.moved)
-		queue->head_completions = 0;
-}
-
-struct expiry {
-	struct queue *queue;
-	__u64 sequence;
-	__u64 end;
-};
-
-/* Gives up the unsignaled run at the head and the signaled entry that ends it. */
-LOOP_BODY(expire_request, struct expiry)
-{
-	struct queue *queue = state->queue;
-	__u64 sequence = state->sequence;
-
-	if (sequence >= state->end)
-		return STOP;
-	state->sequence++;
-	struct place place = place_of(queue, sequence);
-	if (place.kind != PLACE_ENTRY)
-		return NEXT;
-	bool signaled = (place.entry->flags & ENTRY_SIGNALED) || queue->sig_all;
-	if (!entry_moves(place.entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_LOST))
-		return NEXT;
-	__sync_fetch_and_add(&queue->lost, 1);
-	__sync_fetch_and_sub(&queue->outstanding, 1);
-	count(LOST_SKIPPED);
-	return signaled ? STOP : NEXT;
+	LOOP(pass_finished, &state);
 }
 
 /* A post that has not returned may not have reached the hardware yet: its
  * thread was preempted on the way, and what others posted meanwhile completes
  * first. */
-static __always_inline bool is_being_posted(struct queue *queue, __u64 sequence)
+#define POST_MOST_NS 10000000000ULL
+
+static __always_inline bool is_being_posted(struct entry *entry, __u64 now)
+{
+	return (*(volatile __u64 *)&entry->returned & RETURNED_NS) == 0 && now - entry->posted_ns < POST_MOST_NS;
+}
+
+/* Whether so many completions of later requests were delivered first that the
+ * entry's own was evidently missed. */
+static __always_inline bool is_overdue(struct queue *queue, struct entry *entry)
+{
+	return entry->skipped_at && (__u32)queue->completions - entry->skipped_at > SKIPPED_COMPLETIONS;
+}
+
+/* Gives up the oldest skipped entry when it is overdue, and with it the
+ * alignment of the queue. */
+static __always_inline void expire_skipped(struct queue *queue, __u64 sequence, __u64 now)
 {
 	struct place place = place_of(queue, sequence);
 
-	return place.kind == PLACE_ENTRY && (*(volatile __u64 *)&place.entry->returned & RETURNED_NS) == 0;
-}
-
-static __always_inline void expire_skipped(struct queue *queue, __u64 before)
-{
-	struct expiry expiry = {.queue = queue, .sequence = queue->head, .end = before};
-
-	if (queue->head_completions <= SKIPPED_COMPLETIONS || expiry.sequence >= before)
+	if (place.kind != PLACE_ENTRY || !is_overdue(queue, place.entry) || is_being_posted(place.entry, now))
 		return;
-	if (is_being_posted(queue, expiry.sequence)) {
-		queue->head_completions = 0;
+	if (!entry_moves(place.entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_LOST))
 		return;
-	}
-	LOOP(expire_request, &expiry);
+	__sync_fetch_and_add(&queue->lost, 1);
+	__sync_fetch_and_sub(&queue->outstanding, 1);
+	count(LOST_SKIPPED);
+	if (queue->sync == QUEUE_SYNCED)
+		suspect(queue->library);
 	lose_sync(queue);
-	queue->head_completions = 0;
 	advance_head(queue);
 }
 

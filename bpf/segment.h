@@ -6,11 +6,11 @@
 #include "maps/segments.h"
 
 /* A directory slot holds the lap of the ring in its upper half and the
- * segment's index + 1 in its lower one; HOLE stands for a segment that could
- * not be had. Zero: nothing yet. A segment leaves its slot only after the head
- * has passed every one of its entries, and the head passes no entry that was
- * reserved but not yet written: no writer is ever inside a freed segment. */
-#define HOLE 0xffff
+ * segment's index + 1 in its lower one; a lower half of zero: no segment. A
+ * segment leaves its slot only after the head has passed every one of its
+ * entries, and the head passes no entry that was reserved but not yet written:
+ * no writer is ever inside a freed segment. */
+#define NO_SLOT 0xffffffff
 
 static __always_inline __u32 directory_index(__u64 sequence)
 {
@@ -24,7 +24,6 @@ static __always_inline __u32 directory_lap(__u64 sequence)
 
 enum place_kind {
 	PLACE_NONE,
-	PLACE_HOLE,
 	PLACE_ENTRY,
 };
 
@@ -39,10 +38,6 @@ static __always_inline struct place place_in(__u32 slot_value, __u64 sequence)
 
 	if ((slot_value & 0xffff0000) != directory_lap(sequence) || (slot_value & 0xffff) == 0)
 		return place;
-	if ((slot_value & 0xffff) == HOLE) {
-		place.kind = PLACE_HOLE;
-		return place;
-	}
 	__u32 index = (slot_value & 0xffff) - 1;
 	struct segment *segment = bpf_map_lookup_elem(&segments, &index);
 	if (!segment)
@@ -57,25 +52,26 @@ static __always_inline struct place place_of(struct queue *queue, __u64 sequence
 	return place_in(*(volatile __u32 *)&queue->directory[directory_index(sequence)], sequence);
 }
 
-/* The place of a sequence number that the caller has reserved, with memory if
- * there is any. PLACE_NONE: the ring was overrun. */
-static __always_inline struct place claim_place(struct queue *queue, __u64 sequence)
+/* Makes sure that there is memory for a sequence number; false when there is
+ * none, or its slot is still in use by an earlier lap. */
+static __always_inline bool provide_segment(struct queue *queue, __u64 sequence)
 {
 	__u32 *slot = &queue->directory[directory_index(sequence)];
 	__u32 value = *(volatile __u32 *)slot;
 
-	if (value == 0) {
-		__u32 index = HOLE - 1;
-		bool popped = bpf_map_pop_elem(&free_segments, &index) == 0;
-		__u32 mine = directory_lap(sequence) | (popped ? index + 1 : HOLE);
+	if ((value & 0xffff) == 0) {
+		__u32 index = 0;
+		if (bpf_map_pop_elem(&free_segments, &index))
+			return false;
+		__u32 mine = directory_lap(sequence) | (index + 1);
+		__u32 found = __sync_val_compare_and_swap(slot, value, mine);
 
-		value = __sync_val_compare_and_swap(slot, 0, mine);
-		if (value == 0)
-			value = mine;
-		else if (popped)
-			bpf_map_push_elem(&free_segments, &index, BPF_ANY);
+		if (found == value)
+			return true;
+		bpf_map_push_elem(&free_segments, &index, BPF_ANY);
+		value = found;
 	}
-	return place_in(value, sequence);
+	return (value & 0xffff) && (value & 0xffff0000) == directory_lap(sequence);
 }
 
 /* Gives back the segment that ends before the sequence number, once. */
@@ -88,8 +84,6 @@ static __always_inline void release_segment_before(struct queue *queue, __u64 se
 	if ((value & 0xffff) == 0 || (value & 0xffff0000) != directory_lap(last))
 		return;
 	if (__sync_val_compare_and_swap(slot, value, 0) != value)
-		return;
-	if ((value & 0xffff) == HOLE)
 		return;
 	__u32 index = (value & 0xffff) - 1;
 	bpf_map_push_elem(&free_segments, &index, BPF_ANY);

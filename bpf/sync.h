@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include "entry.h"
+#include "loop.h"
 #include "maps/libraries.h"
-#include "types.h"
 
 /* When may a work request be timed? Only when it is certain that the
  * completion is its own. A queue seen from its start is synced. One that is
@@ -10,58 +11,100 @@
  * outstanding that we do not know of; their completions come first, and if the
  * wr_ids repeat nothing tells them apart from those of the requests we know. It
  * stays unsynced until
- *  - the last RECENT_IDS signaled posts had different wr_ids and IN_ORDER
- *    completions in a row found theirs at the head, or
+ *  - more requests were posted than a Send Queue holds, with wr_ids that only
+ *    rose: what was there before has completed since, and no two that we know
+ *    are alike; and IN_ORDER completions in a row found theirs at the head, or
  *  - a drain was seen: nothing posted or completed for DRAIN_NS, nothing known
  *    outstanding, and the CQ was polled and found empty after that time. */
 #define IN_ORDER 8
 #define DRAIN_NS 1000000000ULL
+/* The deepest Send Queue that devices offer (max_qp_wr of mlx5). */
+#define DEEPEST_QUEUE 32768
 
-static __always_inline void lose_sync(struct queue *queue)
+struct dropping {
+	struct queue *queue;
+	__u64 sequence;
+	__u64 end;
+	__u32 count;
+};
+
+LOOP_BODY(drop_request, struct dropping)
 {
+	__u64 sequence = state->sequence;
+
+	if (sequence >= state->end)
+		return STOP;
+	state->sequence++;
+	struct place place = place_of(state->queue, sequence);
+	if (place.kind == PLACE_ENTRY &&
+	    entry_moves(place.entry, entry_word(state->queue, sequence, ENTRY_LIVE), ENTRY_LOST))
+		state->count++;
+	return NEXT;
+}
+
+/* Begins the search for alignment anew. What was outstanding is given up: which
+ * of it completes next is not known, and one that stayed would be taken for
+ * another. */
+static __noinline void lose_sync(struct queue *queue)
+{
+	struct dropping dropping = {
+		.queue = queue,
+		.sequence = *(volatile __u64 *)&queue->head,
+		.end = *(volatile __u64 *)&queue->tail,
+		.count = some_zero,
+	};
+
 	queue->sync = QUEUE_UNSYNCED;
 	queue->aligned_ns = 0;
-	queue->recent = 0;
-	queue->distinct = 0;
+	queue->increasing = 0;
 	queue->in_order = 0;
+	LOOP(drop_request, &dropping);
+	__sync_fetch_and_add(&queue->lost, dropping.count);
+	__sync_fetch_and_sub(&queue->outstanding, dropping.count);
+	count_n(LOST_RESYNC, dropping.count);
+}
+
+/* Takes note of what the process lost since. */
+static __always_inline void follow_losses(struct queue *queue, __u32 epoch)
+{
+	if (queue->loss_epoch == epoch)
+		return;
+	queue->loss_epoch = epoch;
+	lose_sync(queue);
 }
 
 /* The first post decides whether the queue was seen from its start: the QP
  * became empty under our eyes, after the library was fully probed. */
-static __always_inline void decide_first_sync(struct queue *queue, __u32 cookie)
+static __always_inline bool seen_from_start(struct queue *queue, __u32 cookie)
 {
 	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
 
-	if (library && library->attached_ns && queue->aligned_ns > library->attached_ns) {
-		queue->sync = QUEUE_SYNCED;
-		queue->recv_known = 1;
-		return;
-	}
-	lose_sync(queue);
+	return library && library->attached_ns && queue->aligned_ns > library->attached_ns;
 }
 
-/* How many of the latest signaled posts had different wr_ids. */
+static __always_inline void decide_first_sync(struct queue *queue, __u32 cookie)
+{
+	if (seen_from_start(queue, cookie))
+		queue->sync = QUEUE_SYNCED;
+	else
+		lose_sync(queue);
+}
+
 static __always_inline void note_posted_id(struct queue *queue, __u64 wr_id)
 {
-	__u32 position = queue->recent;
-	__u32 age = RECENT_IDS;
-
-	for (__u32 back = 1; back <= RECENT_IDS; back++) {
-		if (back > position)
-			break;
-		if (queue->recent_ids[(position - back) % RECENT_IDS] == wr_id) {
-			age = back;
-			break;
-		}
-	}
-	queue->recent_ids[position % RECENT_IDS] = wr_id;
-	queue->recent = position + 1;
-	queue->distinct = queue->distinct + 1 < age ? queue->distinct + 1 : age;
+	if (queue->increasing == 0 || wr_id > queue->last_id)
+		queue->increasing++;
+	else
+		queue->increasing = 1;
+	queue->last_id = wr_id;
 }
 
 static __always_inline void note_in_order(struct queue *queue, bool at_head)
 {
+	/* Providers round the limit up, librxe to nearly twice. */
+	__u32 depth = queue->limit && queue->limit < DEEPEST_QUEUE / 4 ? queue->limit * 4 : DEEPEST_QUEUE;
+
 	queue->in_order = at_head ? queue->in_order + 1 : 0;
-	if (queue->in_order >= IN_ORDER && queue->distinct >= RECENT_IDS)
+	if (queue->in_order >= IN_ORDER && queue->increasing > depth)
 		queue->sync = QUEUE_SYNCED;
 }

@@ -15,11 +15,11 @@ static __always_inline struct thread *this_thread(void)
 	return thread;
 }
 
-static __always_inline bool is_attached(__u32 cookie)
+static __always_inline bool is_dropped(__u32 cookie)
 {
 	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
 
-	return library && library->attached_ns != 0;
+	return !library || library->dropped;
 }
 
 static __always_inline void count_duplicate(__u32 cookie)
@@ -33,19 +33,35 @@ static __always_inline void count_duplicate(__u32 cookie)
 
 /* Notes that the thread entered a call, and says whether it is the probe to
  * follow it. A file that was reached through two mounts has two probes at one
- * instruction: both fire for one call, in a constant order, with one stack
- * pointer, and the first keeps it. */
-static __always_inline bool enter_call(struct call *call, __u32 cookie, __u64 stack, __u64 now)
+ * instruction: both fire for one call, in a constant order, with the same
+ * registers, and the first keeps it. */
+static __always_inline bool enter_call(struct call *call, struct pt_regs *ctx, __u32 cookie, __u64 now)
 {
-	if (call->active && call->cookie != cookie && call->stack == stack && is_attached(call->cookie)) {
+	if (call->active && call->cookie != cookie && call->stack == STACK(ctx) && call->instruction == IP(ctx) &&
+	    !is_dropped(call->cookie)) {
 		count_duplicate(cookie);
 		return false;
 	}
+	/* The return of the call before was not seen: it was left by a jump, or
+	 * this one interrupts it. */
+	if (call->active)
+		count(LOSS_NESTED_CALL);
 	call->entry_ns = now;
-	call->stack = stack;
+	call->stack = STACK(ctx);
+	call->instruction = IP(ctx);
 	call->cookie = cookie;
 	call->active = 1;
 	return true;
+}
+
+/* Something did not add up on a queue that was aligned: if its completions
+ * come from sites, user space looks at those again. */
+static __always_inline void suspect(__u32 cookie)
+{
+	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
+
+	if (library)
+		__sync_fetch_and_add(&library->suspicions, 1);
 }
 
 enum left {
@@ -57,7 +73,7 @@ enum left {
 static __always_inline enum left leave_call(struct call *call, __u32 cookie)
 {
 	if (call->cookie != cookie)
-		return call->cookie && is_attached(call->cookie) ? LEFT_DUPLICATE : LEFT_UNKNOWN;
+		return call->instruction && !is_dropped(call->cookie) ? LEFT_DUPLICATE : LEFT_UNKNOWN;
 	if (!call->active)
 		return LEFT_UNKNOWN;
 	call->active = 0;

@@ -6,7 +6,8 @@
 
 #include "lifecycle.h"
 #include "maps/seen_files.h"
-#include "poll.h"
+#include "maps/told.h"
+#include "site.h"
 
 char __license[] SEC("license") = "Dual BSD/GPL";
 
@@ -19,6 +20,7 @@ const enum queue_end *type_queue_end __attribute__((unused));
 const enum queue_sync *type_queue_sync __attribute__((unused));
 const enum entry_state *type_entry_state __attribute__((unused));
 const enum stage *type_stage __attribute__((unused));
+const enum site_place_kind *type_site_place_kind __attribute__((unused));
 
 /* The data path, on the functions of a provider. The cookie of each probe is
  * the index of its library. */
@@ -26,7 +28,7 @@ const enum stage *type_stage __attribute__((unused));
 SEC("uprobe/post_send")
 int enter_post_send(struct pt_regs *ctx)
 {
-	post_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx), bpf_get_attach_cookie(ctx), STACK(ctx));
+	post_entered(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 
@@ -40,14 +42,14 @@ int leave_post_send(struct pt_regs *ctx)
 SEC("uprobe/post_recv")
 int enter_post_recv(struct pt_regs *ctx)
 {
-	receive_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx), false, bpf_get_attach_cookie(ctx), STACK(ctx));
+	receive_entered(ctx, false, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 
 SEC("uprobe/post_srq_recv")
 int enter_post_srq_recv(struct pt_regs *ctx)
 {
-	receive_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx), true, bpf_get_attach_cookie(ctx), STACK(ctx));
+	receive_entered(ctx, true, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 
@@ -61,7 +63,7 @@ int leave_post_recv(struct pt_regs *ctx)
 SEC("uprobe/poll_cq")
 int enter_poll_cq(struct pt_regs *ctx)
 {
-	poll_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx), bpf_get_attach_cookie(ctx), STACK(ctx));
+	poll_entered(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 
@@ -72,14 +74,27 @@ int leave_poll_cq(struct pt_regs *ctx)
 	return 0;
 }
 
+SEC("uprobe/completion_site")
+int completion_site(struct pt_regs *ctx)
+{
+	site_reached(ctx, bpf_get_attach_cookie(ctx));
+	return 0;
+}
+
 /* The control path, on the functions of libibverbs. */
 
 SEC("uprobe/verbs_set_ops")
 int enter_set_ops(struct pt_regs *ctx)
 {
 	struct caller caller = current_caller();
+	__u64 now = bpf_ktime_get_ns();
+	__u64 *last = bpf_map_lookup_elem(&told, &caller.tgid);
 
-	tell(CONTROL_NEW_CONTEXT, caller.tgid, caller.incarnation);
+	/* User space looks twice, the second time after this interval. */
+	if (last && now - *last < TELL_AGAIN_NS)
+		return 0;
+	if (tell(CONTROL_NEW_CONTEXT, caller.tgid, caller.incarnation))
+		bpf_map_update_elem(&told, &caller.tgid, &now, BPF_ANY);
 	return 0;
 }
 
@@ -175,6 +190,13 @@ int process_exit(void *ctx)
 	return 0;
 }
 
+SEC("raw_tp/sched_switch")
+int sched_switch(__u64 *ctx)
+{
+	note_switch((struct task_struct *)ctx[1], (struct task_struct *)ctx[2]);
+	return 0;
+}
+
 #define VM_EXEC 4
 
 /* Every mapping of a file comes by here (kernel/events/uprobes.c); a file is
@@ -198,8 +220,8 @@ int map_file(__u64 *ctx)
 	key.generation = BPF_CORE_READ(file, f_inode, i_generation);
 	if (bpf_map_lookup_elem(&seen_files, &key))
 		return 0;
-	bpf_map_update_elem(&seen_files, &key, &seen, BPF_ANY);
 	struct caller caller = current_caller();
-	tell(CONTROL_NEW_FILE, caller.tgid, caller.incarnation);
+	if (tell(CONTROL_NEW_FILE, caller.tgid, caller.incarnation))
+		bpf_map_update_elem(&seen_files, &key, &seen, BPF_ANY);
 	return 0;
 }

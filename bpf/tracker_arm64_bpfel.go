@@ -34,51 +34,53 @@ const (
 type TrackerCounter uint32
 
 const (
-	TrackerCounterCOMPLETIONS_SEEN            TrackerCounter = 0
-	TrackerCounterCOMPLETIONS_MATCHED         TrackerCounter = 1
-	TrackerCounterCOMPLETIONS_RECEIVED        TrackerCounter = 2
-	TrackerCounterCOMPLETIONS_UNSYNCED        TrackerCounter = 3
-	TrackerCounterCOMPLETIONS_BEFORE_ATTACH   TrackerCounter = 4
-	TrackerCounterCOMPLETIONS_DUPLICATE       TrackerCounter = 5
-	TrackerCounterCOMPLETIONS_AMBIGUOUS       TrackerCounter = 6
-	TrackerCounterCOMPLETIONS_UNMATCHED       TrackerCounter = 7
-	TrackerCounterWQES_POSTED_UNTRACKED       TrackerCounter = 8
-	TrackerCounterLOST_UNTRACKED              TrackerCounter = 9
-	TrackerCounterLOST_SKIPPED                TrackerCounter = 10
-	TrackerCounterLOST_CHAIN_TOO_DEEP         TrackerCounter = 11
-	TrackerCounterLOST_QUEUE_TOO_DEEP         TrackerCounter = 12
-	TrackerCounterLOST_NO_SEGMENT             TrackerCounter = 13
-	TrackerCounterLOST_READ_WR                TrackerCounter = 14
-	TrackerCounterLOSS_READ_QP                TrackerCounter = 15
-	TrackerCounterLOSS_READ_WC                TrackerCounter = 16
-	TrackerCounterLOSS_READ_CQ                TrackerCounter = 17
-	TrackerCounterLOSS_BATCH_TOO_DEEP         TrackerCounter = 18
-	TrackerCounterLOSS_SGE_TOO_DEEP           TrackerCounter = 19
-	TrackerCounterLOSS_READ_SGE               TrackerCounter = 20
-	TrackerCounterLOSS_EVENT_DROPPED          TrackerCounter = 21
-	TrackerCounterLOSS_CONTROL_DROPPED        TrackerCounter = 22
-	TrackerCounterLOSS_NO_THREAD_STATE        TrackerCounter = 23
-	TrackerCounterLOSS_NESTED_CALL            TrackerCounter = 24
-	TrackerCounterLOSS_RETURN_WITHOUT_ENTRY   TrackerCounter = 25
-	TrackerCounterLOSS_CQ_MAP_FULL            TrackerCounter = 26
-	TrackerCounterLOSS_SERIES_FULL            TrackerCounter = 27
-	TrackerCounterLOSS_REJECTED_FULL          TrackerCounter = 28
-	TrackerCounterLOSS_DEVICES_FULL           TrackerCounter = 29
-	TrackerCounterLOSS_PROCESSES_FULL         TrackerCounter = 30
-	TrackerCounterLOSS_BAD_WR                 TrackerCounter = 31
-	TrackerCounterLOSS_RECEIVE_CHAIN_TOO_DEEP TrackerCounter = 32
-	TrackerCounterLOSS_CONTENDED              TrackerCounter = 33
-	TrackerCounterDUPLICATE_HITS              TrackerCounter = 34
-	TrackerCounterSLOW_SEEN                   TrackerCounter = 35
-	TrackerCounterSLOW_BELOW_FLOOR            TrackerCounter = 36
-	TrackerCounterCOUNTERS                    TrackerCounter = 37
+	TrackerCounterCOMPLETIONS_SEEN          TrackerCounter = 0
+	TrackerCounterCOMPLETIONS_MATCHED       TrackerCounter = 1
+	TrackerCounterCOMPLETIONS_RECEIVED      TrackerCounter = 2
+	TrackerCounterCOMPLETIONS_UNSYNCED      TrackerCounter = 3
+	TrackerCounterCOMPLETIONS_BEFORE_ATTACH TrackerCounter = 4
+	TrackerCounterCOMPLETIONS_DUPLICATE     TrackerCounter = 5
+	TrackerCounterCOMPLETIONS_AMBIGUOUS     TrackerCounter = 6
+	TrackerCounterCOMPLETIONS_UNMATCHED     TrackerCounter = 7
+	TrackerCounterWQES_POSTED_UNTRACKED     TrackerCounter = 8
+	TrackerCounterLOST_UNTRACKED            TrackerCounter = 9
+	TrackerCounterLOST_SKIPPED              TrackerCounter = 10
+	TrackerCounterLOST_CHAIN_TOO_DEEP       TrackerCounter = 11
+	TrackerCounterLOST_QUEUE_TOO_DEEP       TrackerCounter = 12
+	TrackerCounterLOST_NO_SEGMENT           TrackerCounter = 13
+	TrackerCounterLOST_READ_WR              TrackerCounter = 14
+	TrackerCounterLOST_RESYNC               TrackerCounter = 15
+	TrackerCounterLOSS_READ_QP              TrackerCounter = 16
+	TrackerCounterLOSS_READ_WC              TrackerCounter = 17
+	TrackerCounterLOSS_READ_CQ              TrackerCounter = 18
+	TrackerCounterLOSS_FAILED_POLL          TrackerCounter = 19
+	TrackerCounterLOSS_BATCH_TOO_DEEP       TrackerCounter = 20
+	TrackerCounterLOSS_SGE_TOO_DEEP         TrackerCounter = 21
+	TrackerCounterLOSS_READ_SGE             TrackerCounter = 22
+	TrackerCounterLOSS_EVENT_DROPPED        TrackerCounter = 23
+	TrackerCounterLOSS_CONTROL_DROPPED      TrackerCounter = 24
+	TrackerCounterLOSS_NO_THREAD_STATE      TrackerCounter = 25
+	TrackerCounterLOSS_NESTED_CALL          TrackerCounter = 26
+	TrackerCounterLOSS_RETURN_WITHOUT_ENTRY TrackerCounter = 27
+	TrackerCounterLOSS_CQ_MAP_FULL          TrackerCounter = 28
+	TrackerCounterLOSS_SERIES_FULL          TrackerCounter = 29
+	TrackerCounterLOSS_REJECTED_FULL        TrackerCounter = 30
+	TrackerCounterLOSS_DEVICES_FULL         TrackerCounter = 31
+	TrackerCounterLOSS_PROCESSES_FULL       TrackerCounter = 32
+	TrackerCounterLOSS_BAD_WR               TrackerCounter = 33
+	TrackerCounterLOSS_RECEIVE_CHAIN        TrackerCounter = 34
+	TrackerCounterLOSS_CONTENDED            TrackerCounter = 35
+	TrackerCounterLOSS_SEARCH_TOO_LONG      TrackerCounter = 36
+	TrackerCounterLOSS_QUEUE_BROKEN         TrackerCounter = 37
+	TrackerCounterDUPLICATE_HITS            TrackerCounter = 38
+	TrackerCounterSLOW_SEEN                 TrackerCounter = 39
+	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 40
+	TrackerCounterCOUNTERS                  TrackerCounter = 41
 )
 
 type TrackerCq struct {
 	_           structs.HostLayout
 	ShortPollNs uint64
-	LossEpoch   uint32
-	Pad         uint32
 }
 
 type TrackerCqKey struct {
@@ -96,7 +98,7 @@ type TrackerDevice struct {
 	NsPerGib uint64
 	FloorNs  uint64
 	Ignored  uint32
-	Pad      uint32
+	Ready    uint32
 }
 
 type TrackerEntry struct {
@@ -112,7 +114,8 @@ type TrackerEntry struct {
 	Outstanding uint32
 	Operation   uint8
 	Flags       uint8
-	Pad         [6]uint8
+	Pad         [2]uint8
+	SkippedAt   uint32
 }
 
 type TrackerEntryRef struct {
@@ -145,65 +148,81 @@ type TrackerLibrary struct {
 	_          structs.HostLayout
 	AttachedNs uint64
 	Duplicates uint64
+	Suspicions uint64
+	Dropped    uint64
+}
+
+type TrackerPollFunction struct {
+	_            structs.HostLayout
+	Completions  uint64
+	EmptyPolls   uint64
+	WrongCount   uint64
+	WrongContent uint64
+	Compares     uint32
+	Pad          uint32
+}
+
+type TrackerPoller struct {
+	_        structs.HostLayout
+	OffSince uint64
+	OffStart uint64
+	OffEnd   uint64
 }
 
 type TrackerProcess struct {
 	_           structs.HostLayout
 	Incarnation uint64
 	StartNs     uint64
-	Ignored     uint32
+	LossEpoch   uint32
 	Pad         uint32
 }
 
 type TrackerQueue struct {
-	_               structs.HostLayout
-	Key             TrackerQueueKey
-	Generation      uint64
-	Head            uint64
-	Tail            uint64
-	Posted          uint64
-	Delivered       uint64
-	Retired         uint64
-	Undone          uint64
-	Lost            uint64
-	Completions     uint64
-	HeadCompletions uint64
-	Rejected        uint64
-	RecvPosted      uint64
-	RecvCompleted   uint64
-	RecvEmpty       uint64
-	StartNs         uint64
-	AlignedNs       uint64
-	ActivityNs      uint64
-	DeliveredNs     uint64
-	EndedNs         uint64
-	OverlapMark     uint64
-	Calls           uint64
-	SendCq          uint64
-	RecvCq          uint64
-	Srq             uint64
-	RecentIds       [32]uint64
-	Posting         uint32
-	Outstanding     uint32
-	Peak            uint32
-	PeakInterval    uint32
-	Limit           uint32
-	RemoteQp        uint32
-	Sync            uint32
-	End             uint32
-	Recent          uint32
-	Distinct        uint32
-	InOrder         uint32
-	SignaledSeen    uint32
-	SigAll          uint32
-	LossEpoch       uint32
-	RecvKnown       uint32
-	Device          uint16
-	Port            uint8
-	QpType          uint8
-	StuckPad        uint32
-	Directory       [256]uint32
-	_               [4]byte
+	_             structs.HostLayout
+	Key           TrackerQueueKey
+	Generation    uint64
+	Head          uint64
+	Tail          uint64
+	Posted        uint64
+	Delivered     uint64
+	Retired       uint64
+	Undone        uint64
+	Lost          uint64
+	Completions   uint64
+	Rejected      uint64
+	RecvPosted    uint64
+	RecvCompleted uint64
+	RecvEmpty     uint64
+	StartNs       uint64
+	AlignedNs     uint64
+	ActivityNs    uint64
+	DeliveredNs   uint64
+	EndedNs       uint64
+	OverlapMark   uint64
+	Calls         uint64
+	SendCq        uint64
+	RecvCq        uint64
+	Srq           uint64
+	LastId        uint64
+	Posting       uint32
+	Outstanding   uint32
+	Peak          uint32
+	PeakInterval  uint32
+	Limit         uint32
+	RemoteQp      uint32
+	Sync          uint32
+	End           uint32
+	Increasing    uint32
+	InOrder       uint32
+	SignaledSeen  uint32
+	SigAll        uint32
+	LossEpoch     uint32
+	RecvKnown     uint32
+	Device        uint16
+	Port          uint8
+	QpType        uint8
+	Library       uint32
+	Directory     [256]uint32
 }
 
 type TrackerQueueEnd uint32
@@ -272,6 +291,46 @@ type TrackerSeriesKey struct {
 	Status      uint8
 }
 
+type TrackerSite struct {
+	_             structs.HostLayout
+	Wc            TrackerSiteLocation
+	Cq            TrackerSiteLocation
+	Overrides     [2]TrackerSiteOverride
+	OverrideCount uint32
+	Function      uint32
+}
+
+type TrackerSiteLocation struct {
+	_       structs.HostLayout
+	Base    TrackerSitePlace
+	Counter TrackerSitePlace
+	Scale   int64
+	Add     int64
+}
+
+type TrackerSiteOverride struct {
+	_        structs.HostLayout
+	From     TrackerSitePlace
+	Constant int64
+	Offset   uint32
+	Size     uint32
+}
+
+type TrackerSitePlace struct {
+	_              structs.HostLayout
+	Kind           uint32
+	RegisterOffset uint32
+	Offset         int64
+}
+
+type TrackerSitePlaceKind uint32
+
+const (
+	TrackerSitePlaceKindSITE_PLACE_NONE     TrackerSitePlaceKind = 0
+	TrackerSitePlaceKindSITE_PLACE_REGISTER TrackerSitePlaceKind = 1
+	TrackerSitePlaceKindSITE_PLACE_MEMORY   TrackerSitePlaceKind = 2
+)
+
 type TrackerSlowEvent struct {
 	_           structs.HostLayout
 	Incarnation uint64
@@ -321,60 +380,73 @@ const (
 type TrackerThread struct {
 	_    structs.HostLayout
 	Post struct {
-		_          structs.HostLayout
-		EntryNs    uint64
-		Stack      uint64
-		Object     uint64
-		List       uint64
-		Bad        uint64
-		First      uint64
-		Generation uint64
-		Serial     uint64
-		Slot       uint32
-		Count      uint32
-		Cookie     uint32
-		Active     uint32
-		Overlapped uint32
-		Pad        uint32
+		_           structs.HostLayout
+		EntryNs     uint64
+		Stack       uint64
+		Instruction uint64
+		Object      uint64
+		List        uint64
+		Bad         uint64
+		First       uint64
+		Generation  uint64
+		Serial      uint64
+		Unread      uint64
+		Slot        uint32
+		Count       uint32
+		Cookie      uint32
+		Active      uint32
+		Overlapped  uint32
+		Function    uint32
 	}
 	Receive struct {
-		_          structs.HostLayout
-		EntryNs    uint64
-		Stack      uint64
-		Object     uint64
-		List       uint64
-		Bad        uint64
-		First      uint64
-		Generation uint64
-		Serial     uint64
-		Slot       uint32
-		Count      uint32
-		Cookie     uint32
-		Active     uint32
-		Overlapped uint32
-		Pad        uint32
+		_           structs.HostLayout
+		EntryNs     uint64
+		Stack       uint64
+		Instruction uint64
+		Object      uint64
+		List        uint64
+		Bad         uint64
+		First       uint64
+		Generation  uint64
+		Serial      uint64
+		Unread      uint64
+		Slot        uint32
+		Count       uint32
+		Cookie      uint32
+		Active      uint32
+		Overlapped  uint32
+		Function    uint32
 	}
 	Poll struct {
-		_          structs.HostLayout
-		EntryNs    uint64
-		Stack      uint64
-		Object     uint64
-		List       uint64
-		Bad        uint64
-		First      uint64
-		Generation uint64
-		Serial     uint64
-		Slot       uint32
-		Count      uint32
-		Cookie     uint32
-		Active     uint32
-		Overlapped uint32
-		Pad        uint32
+		_           structs.HostLayout
+		EntryNs     uint64
+		Stack       uint64
+		Instruction uint64
+		Object      uint64
+		List        uint64
+		Bad         uint64
+		First       uint64
+		Generation  uint64
+		Serial      uint64
+		Unread      uint64
+		Slot        uint32
+		Count       uint32
+		Cookie      uint32
+		Active      uint32
+		Overlapped  uint32
+		Function    uint32
 	}
-	CreateAttr  uint64
-	CommandQp   uint64
-	CommandAttr uint64
-	Delivery    struct {
+	SiteDigest      uint64
+	SiteHits        uint32
+	SiteLibrary     uint32
+	SiteWc          uint64
+	SiteStack       uint64
+	SiteInstruction uint64
+	SiteNs          uint64
+	CreateAttr      uint64
+	CommandQp       uint64
+	CommandAttr     uint64
+	Delivery        struct {
 		_      structs.HostLayout
 		Caller struct {
 			_           structs.HostLayout
@@ -387,6 +459,7 @@ type TrackerThread struct {
 		Now         uint64
 		CqContext   uint64
 		ShortPollNs uint64
+		EvidenceNs  uint64
 		Wc          struct {
 			_            structs.HostLayout
 			WrId         uint64
@@ -404,8 +477,8 @@ type TrackerThread struct {
 			DlidPathBits uint8
 			Pad          uint16
 		}
-		LossEpoch uint32
-		Pad       uint32
+		Steps uint32
+		Pad   uint32
 	}
 	Unit struct {
 		_           structs.HostLayout
@@ -452,20 +525,26 @@ const (
 	TrackerMapDevices           = "devices"
 	TrackerMapEmptySeries       = "empty_series"
 	TrackerMapEntrySpans        = "entry_spans"
+	TrackerMapExcluded          = "excluded"
 	TrackerMapFreeQueues        = "free_queues"
 	TrackerMapFreeSegments      = "free_segments"
 	TrackerMapIterations        = "iterations"
 	TrackerMapLibraries         = "libraries"
+	TrackerMapPollFunctions     = "poll_functions"
+	TrackerMapPollers           = "pollers"
 	TrackerMapProcesses         = "processes"
 	TrackerMapQueueIndex        = "queue_index"
 	TrackerMapQueues            = "queues"
 	TrackerMapRejected          = "rejected"
 	TrackerMapSeenFiles         = "seen_files"
 	TrackerMapSegments          = "segments"
+	TrackerMapSites             = "sites"
 	TrackerMapSlowEvents        = "slow_events"
 	TrackerMapThreads           = "threads"
+	TrackerMapTold              = "told"
 	TrackerMapTracesCtxV1       = "traces_ctx_v1"
 	TrackerMapUntrackedQueues   = "untracked_queues"
+	TrackerProgCompletionSite   = "completion_site"
 	TrackerProgEnterCmdCreateQp = "enter_cmd_create_qp"
 	TrackerProgEnterCreateQp    = "enter_create_qp"
 	TrackerProgEnterDestroyQp   = "enter_destroy_qp"
@@ -483,10 +562,10 @@ const (
 	TrackerProgMapFile          = "map_file"
 	TrackerProgProcessExec      = "process_exec"
 	TrackerProgProcessExit      = "process_exit"
+	TrackerProgSchedSwitch      = "sched_switch"
 	TrackerVarCollection        = "collection"
 	TrackerVarHaveTraceContexts = "have_trace_contexts"
 	TrackerVarHistogramEdges    = "histogram_edges"
-	TrackerVarLostCompletions   = "lost_completions"
 	TrackerVarNextDevice        = "next_device"
 	TrackerVarSomeZero          = "some_zero"
 	TrackerVarThresholdNs       = "threshold_ns"
@@ -496,6 +575,7 @@ const (
 	TrackerVarTypeEntryState    = "type_entry_state"
 	TrackerVarTypeQueueEnd      = "type_queue_end"
 	TrackerVarTypeQueueSync     = "type_queue_sync"
+	TrackerVarTypeSitePlaceKind = "type_site_place_kind"
 	TrackerVarTypeSlowEvent     = "type_slow_event"
 	TrackerVarTypeStage         = "type_stage"
 	TrackerVarWakeupBytes       = "wakeup_bytes"
@@ -543,6 +623,7 @@ type TrackerSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type TrackerProgramSpecs struct {
+	CompletionSite   *ebpf.ProgramSpec `ebpf:"completion_site"`
 	EnterCmdCreateQp *ebpf.ProgramSpec `ebpf:"enter_cmd_create_qp"`
 	EnterCreateQp    *ebpf.ProgramSpec `ebpf:"enter_create_qp"`
 	EnterDestroyQp   *ebpf.ProgramSpec `ebpf:"enter_destroy_qp"`
@@ -560,6 +641,7 @@ type TrackerProgramSpecs struct {
 	MapFile          *ebpf.ProgramSpec `ebpf:"map_file"`
 	ProcessExec      *ebpf.ProgramSpec `ebpf:"process_exec"`
 	ProcessExit      *ebpf.ProgramSpec `ebpf:"process_exit"`
+	SchedSwitch      *ebpf.ProgramSpec `ebpf:"sched_switch"`
 }
 
 // TrackerMapSpecs contains maps before they are loaded into the kernel.
@@ -574,18 +656,23 @@ type TrackerMapSpecs struct {
 	Devices         *ebpf.MapSpec `ebpf:"devices"`
 	EmptySeries     *ebpf.MapSpec `ebpf:"empty_series"`
 	EntrySpans      *ebpf.MapSpec `ebpf:"entry_spans"`
+	Excluded        *ebpf.MapSpec `ebpf:"excluded"`
 	FreeQueues      *ebpf.MapSpec `ebpf:"free_queues"`
 	FreeSegments    *ebpf.MapSpec `ebpf:"free_segments"`
 	Iterations      *ebpf.MapSpec `ebpf:"iterations"`
 	Libraries       *ebpf.MapSpec `ebpf:"libraries"`
+	PollFunctions   *ebpf.MapSpec `ebpf:"poll_functions"`
+	Pollers         *ebpf.MapSpec `ebpf:"pollers"`
 	Processes       *ebpf.MapSpec `ebpf:"processes"`
 	QueueIndex      *ebpf.MapSpec `ebpf:"queue_index"`
 	Queues          *ebpf.MapSpec `ebpf:"queues"`
 	Rejected        *ebpf.MapSpec `ebpf:"rejected"`
 	SeenFiles       *ebpf.MapSpec `ebpf:"seen_files"`
 	Segments        *ebpf.MapSpec `ebpf:"segments"`
+	Sites           *ebpf.MapSpec `ebpf:"sites"`
 	SlowEvents      *ebpf.MapSpec `ebpf:"slow_events"`
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
+	Told            *ebpf.MapSpec `ebpf:"told"`
 	TracesCtxV1     *ebpf.MapSpec `ebpf:"traces_ctx_v1"`
 	UntrackedQueues *ebpf.MapSpec `ebpf:"untracked_queues"`
 }
@@ -597,7 +684,6 @@ type TrackerVariableSpecs struct {
 	Collection        *ebpf.VariableSpec `ebpf:"collection"`
 	HaveTraceContexts *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.VariableSpec `ebpf:"histogram_edges"`
-	LostCompletions   *ebpf.VariableSpec `ebpf:"lost_completions"`
 	NextDevice        *ebpf.VariableSpec `ebpf:"next_device"`
 	SomeZero          *ebpf.VariableSpec `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.VariableSpec `ebpf:"threshold_ns"`
@@ -607,6 +693,7 @@ type TrackerVariableSpecs struct {
 	TypeEntryState    *ebpf.VariableSpec `ebpf:"type_entry_state"`
 	TypeQueueEnd      *ebpf.VariableSpec `ebpf:"type_queue_end"`
 	TypeQueueSync     *ebpf.VariableSpec `ebpf:"type_queue_sync"`
+	TypeSitePlaceKind *ebpf.VariableSpec `ebpf:"type_site_place_kind"`
 	TypeSlowEvent     *ebpf.VariableSpec `ebpf:"type_slow_event"`
 	TypeStage         *ebpf.VariableSpec `ebpf:"type_stage"`
 	WakeupBytes       *ebpf.VariableSpec `ebpf:"wakeup_bytes"`
@@ -640,18 +727,23 @@ type TrackerMaps struct {
 	Devices         *ebpf.Map `ebpf:"devices"`
 	EmptySeries     *ebpf.Map `ebpf:"empty_series"`
 	EntrySpans      *ebpf.Map `ebpf:"entry_spans"`
+	Excluded        *ebpf.Map `ebpf:"excluded"`
 	FreeQueues      *ebpf.Map `ebpf:"free_queues"`
 	FreeSegments    *ebpf.Map `ebpf:"free_segments"`
 	Iterations      *ebpf.Map `ebpf:"iterations"`
 	Libraries       *ebpf.Map `ebpf:"libraries"`
+	PollFunctions   *ebpf.Map `ebpf:"poll_functions"`
+	Pollers         *ebpf.Map `ebpf:"pollers"`
 	Processes       *ebpf.Map `ebpf:"processes"`
 	QueueIndex      *ebpf.Map `ebpf:"queue_index"`
 	Queues          *ebpf.Map `ebpf:"queues"`
 	Rejected        *ebpf.Map `ebpf:"rejected"`
 	SeenFiles       *ebpf.Map `ebpf:"seen_files"`
 	Segments        *ebpf.Map `ebpf:"segments"`
+	Sites           *ebpf.Map `ebpf:"sites"`
 	SlowEvents      *ebpf.Map `ebpf:"slow_events"`
 	Threads         *ebpf.Map `ebpf:"threads"`
+	Told            *ebpf.Map `ebpf:"told"`
 	TracesCtxV1     *ebpf.Map `ebpf:"traces_ctx_v1"`
 	UntrackedQueues *ebpf.Map `ebpf:"untracked_queues"`
 }
@@ -666,18 +758,23 @@ func (m *TrackerMaps) Close() error {
 		m.Devices,
 		m.EmptySeries,
 		m.EntrySpans,
+		m.Excluded,
 		m.FreeQueues,
 		m.FreeSegments,
 		m.Iterations,
 		m.Libraries,
+		m.PollFunctions,
+		m.Pollers,
 		m.Processes,
 		m.QueueIndex,
 		m.Queues,
 		m.Rejected,
 		m.SeenFiles,
 		m.Segments,
+		m.Sites,
 		m.SlowEvents,
 		m.Threads,
+		m.Told,
 		m.TracesCtxV1,
 		m.UntrackedQueues,
 	)
@@ -690,7 +787,6 @@ type TrackerVariables struct {
 	Collection        *ebpf.Variable `ebpf:"collection"`
 	HaveTraceContexts *ebpf.Variable `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.Variable `ebpf:"histogram_edges"`
-	LostCompletions   *ebpf.Variable `ebpf:"lost_completions"`
 	NextDevice        *ebpf.Variable `ebpf:"next_device"`
 	SomeZero          *ebpf.Variable `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.Variable `ebpf:"threshold_ns"`
@@ -700,6 +796,7 @@ type TrackerVariables struct {
 	TypeEntryState    *ebpf.Variable `ebpf:"type_entry_state"`
 	TypeQueueEnd      *ebpf.Variable `ebpf:"type_queue_end"`
 	TypeQueueSync     *ebpf.Variable `ebpf:"type_queue_sync"`
+	TypeSitePlaceKind *ebpf.Variable `ebpf:"type_site_place_kind"`
 	TypeSlowEvent     *ebpf.Variable `ebpf:"type_slow_event"`
 	TypeStage         *ebpf.Variable `ebpf:"type_stage"`
 	WakeupBytes       *ebpf.Variable `ebpf:"wakeup_bytes"`
@@ -709,6 +806,7 @@ type TrackerVariables struct {
 //
 // It can be passed to LoadTrackerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TrackerPrograms struct {
+	CompletionSite   *ebpf.Program `ebpf:"completion_site"`
 	EnterCmdCreateQp *ebpf.Program `ebpf:"enter_cmd_create_qp"`
 	EnterCreateQp    *ebpf.Program `ebpf:"enter_create_qp"`
 	EnterDestroyQp   *ebpf.Program `ebpf:"enter_destroy_qp"`
@@ -726,10 +824,12 @@ type TrackerPrograms struct {
 	MapFile          *ebpf.Program `ebpf:"map_file"`
 	ProcessExec      *ebpf.Program `ebpf:"process_exec"`
 	ProcessExit      *ebpf.Program `ebpf:"process_exit"`
+	SchedSwitch      *ebpf.Program `ebpf:"sched_switch"`
 }
 
 func (p *TrackerPrograms) Close() error {
 	return _TrackerClose(
+		p.CompletionSite,
 		p.EnterCmdCreateQp,
 		p.EnterCreateQp,
 		p.EnterDestroyQp,
@@ -747,6 +847,7 @@ func (p *TrackerPrograms) Close() error {
 		p.MapFile,
 		p.ProcessExec,
 		p.ProcessExit,
+		p.SchedSwitch,
 	)
 }
 

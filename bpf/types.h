@@ -19,8 +19,11 @@
 #define DEPTH_LIMIT (QUEUE_DEPTH - 3 * CHAIN_MAX)
 #define BATCH_MAX 256
 #define SGE_MAX 32
+/* How many entries the completions of one poll may look at. */
+#define SEARCH_STEPS 32768
 
 #define NO_DEVICE 0xffff
+#define DEVICES 128
 
 /* The thread that a program runs on behalf of. */
 struct caller {
@@ -75,7 +78,8 @@ struct entry {
 	__u32 outstanding;
 	__u8 operation;
 	__u8 flags;
-	__u8 pad[6];
+	__u8 pad[2];
+	__u32 skipped_at; /* the queue's completions when a later one was delivered first, 0: never */
 };
 _Static_assert(sizeof(struct entry) == 64, "one cache line");
 
@@ -108,8 +112,6 @@ enum queue_end {
 	ENDS,
 };
 
-#define RECENT_IDS 32
-
 struct queue {
 	struct queue_key key;
 	__u64 generation; /* changes whenever the slot is used anew; 24 bits matter */
@@ -118,7 +120,7 @@ struct queue {
 	/* Conservation of work requests. */
 	__u64 posted, delivered, retired, undone, lost;
 	/* Completions of sends, those since the head last moved, and rejected posts. */
-	__u64 completions, head_completions, rejected;
+	__u64 completions, rejected;
 	__u64 recv_posted, recv_completed, recv_empty;
 
 	__u64 start_ns;	   /* the process's start, CLOCK_BOOTTIME */
@@ -129,20 +131,20 @@ struct queue {
 	__u64 overlap_mark;
 	__u64 calls; /* posts entered */
 	__u64 send_cq, recv_cq, srq;
-	__u64 recent_ids[RECENT_IDS];
+	__u64 last_id; /* wr_id of the last signaled post */
 
 	__u32 posting; /* posts entered and not yet returned */
 	__u32 outstanding, peak, peak_interval;
 	__u32 limit;
 	__u32 remote_qp;
 	__u32 sync, end;
-	__u32 recent, distinct, in_order; /* the search for alignment, see sync.h */
+	__u32 increasing, in_order; /* the search for alignment, see sync.h */
 	__u32 signaled_seen, sig_all;
-	__u32 loss_epoch;
+	__u32 loss_epoch; /* of the process, when it was last looked at */
 	__u32 recv_known;
 	__u16 device;
 	__u8 port, qp_type;
-	__u32 stuck_pad;
+	__u32 library; /* whose functions it was last posted through */
 	__u32 directory[DIRECTORY_SLOTS];
 };
 
@@ -155,8 +157,6 @@ struct cq_key {
 
 struct cq {
 	__u64 short_poll_ns; /* entry of the last poll that came back with fewer than asked */
-	__u32 loss_epoch;    /* rises when completions of this CQ were lost */
-	__u32 pad;
 };
 
 struct device {
@@ -167,7 +167,7 @@ struct device {
 	__u64 ns_per_gib; /* 0: the rate is not known */
 	__u64 floor_ns;	  /* only a larger excess is reported */
 	__u32 ignored;
-	__u32 pad;
+	__u32 ready; /* the name is written */
 };
 
 #define HISTOGRAM_BUCKETS 256
@@ -218,10 +218,12 @@ enum counter {
 	LOST_QUEUE_TOO_DEEP,
 	LOST_NO_SEGMENT,
 	LOST_READ_WR,
+	LOST_RESYNC,
 	/* Other losses. */
 	LOSS_READ_QP,
 	LOSS_READ_WC,
 	LOSS_READ_CQ,
+	LOSS_FAILED_POLL,
 	LOSS_BATCH_TOO_DEEP,
 	LOSS_SGE_TOO_DEEP,
 	LOSS_READ_SGE,
@@ -236,17 +238,80 @@ enum counter {
 	LOSS_DEVICES_FULL,
 	LOSS_PROCESSES_FULL,
 	LOSS_BAD_WR,
-	LOSS_RECEIVE_CHAIN_TOO_DEEP,
+	LOSS_RECEIVE_CHAIN,
 	LOSS_CONTENDED,
+	LOSS_SEARCH_TOO_LONG,
+	LOSS_QUEUE_BROKEN,
 	DUPLICATE_HITS,
 	SLOW_SEEN,
 	SLOW_BELOW_FLOOR,
 	COUNTERS,
 };
 
+#define SITES 1024
+#define LIBRARIES 512
+#define POLL_FUNCTIONS (LIBRARIES * 8)
+#define OVERRIDES 2
+
+/* The cookie of a probe: the library below, the function or site above. */
+#define COOKIE_LIBRARY(cookie) ((__u32)(cookie))
+#define COOKIE_INDEX(cookie) ((__u32)((cookie) >> 32))
+
+enum site_place_kind {
+	SITE_PLACE_NONE,
+	SITE_PLACE_REGISTER,
+	SITE_PLACE_MEMORY,
+};
+
+/* Where a number is at a site: in a register, or in memory at a register plus
+ * an offset. */
+struct site_place {
+	__u32 kind;
+	__u32 register_offset; /* in struct pt_regs */
+	__s64 offset;
+};
+
+/* An address at a site: base + scale * counter + add. */
+struct site_location {
+	struct site_place base;
+	struct site_place counter;
+	__s64 scale;
+	__s64 add;
+};
+
+/* A member of the completion that is not in memory yet. */
+struct site_override {
+	struct site_place from; /* none: the constant */
+	__s64 constant;
+	__u32 offset, size;
+};
+
+struct site {
+	struct site_location wc, cq;
+	struct site_override overrides[OVERRIDES];
+	__u32 override_count;
+	__u32 function; /* index of the poll_cq it belongs to */
+};
+
+/* Counted while a poll_cq is observed in both ways. */
+struct poll_function {
+	__u64 completions, empty_polls; /* of calls on which both agree */
+	__u64 wrong_count, wrong_content;
+	__u32 compares; /* set by user space while the sites are attached */
+	__u32 pad;
+};
+
+/* The last time that a thread was not running. */
+struct poller {
+	__u64 off_since; /* 0 while it runs */
+	__u64 off_start, off_end;
+};
+
 struct library {
 	__u64 attached_ns; /* when the last of its functions was attached */
 	__u64 duplicates;  /* hits through a second path to the same file */
+	__u64 suspicions;  /* completions of synced queues that did not add up */
+	__u64 dropped;	   /* set before its probes are detached */
 };
 
 struct slow_event {
@@ -299,7 +364,7 @@ struct control_event {
 struct process {
 	__u64 incarnation;
 	__u64 start_ns;
-	__u32 ignored; /* set by user space */
+	__u32 loss_epoch; /* rises when something of the process went by unseen */
 	__u32 pad;
 };
 

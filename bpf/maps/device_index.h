@@ -8,7 +8,7 @@
 /* The index of a device by its name. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 128);
+	__uint(max_entries, DEVICES);
 	__type(key, char[64]);
 	__type(value, __u32);
 } device_index SEC(".maps");

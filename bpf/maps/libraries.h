@@ -9,7 +9,7 @@
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 256);
+	__uint(max_entries, LIBRARIES);
 	__type(key, __u32);
 	__type(value, struct library);
 } libraries SEC(".maps");

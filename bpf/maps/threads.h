@@ -9,19 +9,20 @@
 /* A call that a thread is inside of, from its entry to its return. */
 struct call {
 	__u64 entry_ns;
-	__u64 stack;
+	__u64 stack, instruction;
 	__u64 object; /* qp, cq or srq */
 	__u64 list;   /* work requests or completions */
 	__u64 bad;    /* where the callee stores *bad_wr */
 	__u64 first;  /* the first sequence number reserved */
 	__u64 generation;
 	__u64 serial; /* of the post on its queue */
+	__u64 unread; /* the work request that could not be read, 0: none */
 	__u32 slot;
 	__u32 count;
 	__u32 cookie;
 	__u32 active;
 	__u32 overlapped;
-	__u32 pad;
+	__u32 function; /* index of the poll_cq */
 };
 
 /* What a thread is inside of, and the scratch memory of its programs: a thread
@@ -31,6 +32,12 @@ struct thread {
 	struct call post;
 	struct call receive;
 	struct call poll;
+	/* What completion sites saw inside of the poll: compared at its return. */
+	__u64 site_digest;
+	__u32 site_hits;
+	/* The last completion that a site delivered, to know its double. */
+	__u32 site_library;
+	__u64 site_wc, site_stack, site_instruction, site_ns;
 	__u64 create_attr;		/* of the ibv_create_qp it is in */
 	__u64 command_qp, command_attr; /* of the ibv_cmd_create_qp it is in */
 	struct delivery delivery;

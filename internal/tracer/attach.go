@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
@@ -21,15 +22,13 @@ type point struct {
 	isReturn bool
 }
 
-// dataPath lists the probes on a provider. Returns come before entries: a call
+// dataPath lists the probes on a provider, but for poll_cq, see polls.go. Returns come before entries: a call
 // whose return alone is seen is ignored, one whose entry alone is seen would
 // look as if it never ended.
 var dataPath = []point{
 	{provider.PostSend, bpf.TrackerProgLeavePostSend, true},
 	{provider.PostRecv, bpf.TrackerProgLeavePostRecv, true},
 	{provider.PostSRQRecv, bpf.TrackerProgLeavePostRecv, true},
-	{provider.PollCQ, bpf.TrackerProgLeavePollCq, true},
-	{provider.PollCQ, bpf.TrackerProgEnterPollCq, false},
 	{provider.PostRecv, bpf.TrackerProgEnterPostRecv, false},
 	{provider.PostSRQRecv, bpf.TrackerProgEnterPostSrqRecv, false},
 	{provider.PostSend, bpf.TrackerProgEnterPostSend, false},
@@ -48,20 +47,36 @@ var controlPath = []point{
 
 // attachment is the probes on one file.
 type attachment struct {
-	file   provider.File
+	file provider.File
+	// open keeps the file within reach when its process has ended: probes
+	// may come and go later.
+	open   *os.File
 	cookie uint32
 	links  []link.Link
+	polls  []*pollFunction
+	// used is when a search last found a process with the file.
+	used time.Time
+}
+
+// count is the number of links that are attached.
+func (a *attachment) count() int {
+	n := len(a.links)
+	for _, f := range a.polls {
+		n += len(f.enter) + len(f.leave) + len(f.site)
+	}
+	return n
 }
 
 // attach probes a file that is open: the process through which it was found
-// may end at any moment, and its paths with it. On an error nothing stays
-// attached.
+// may end at any moment, and its paths with it. The attachment owns the open
+// file. On an error nothing stays attached.
 func (k *kernelSide) attach(file provider.File, open *os.File, cookie uint32, kind linkKind) (*attachment, error) {
 	executable, err := link.OpenExecutable("/proc/self/fd/" + strconv.Itoa(int(open.Fd())))
 	if err != nil {
+		_ = open.Close()
 		return nil, fmt.Errorf("probing %s: %w", file.DisplayPath, err)
 	}
-	a := &attachment{file: file, cookie: cookie}
+	a := &attachment{file: file, open: open, cookie: cookie}
 	points := dataPath
 	if file.Library.Kind == provider.Verbs {
 		points = controlPath
@@ -71,11 +86,18 @@ func (k *kernelSide) attach(file provider.File, open *os.File, cookie uint32, ki
 		if len(places) == 0 {
 			continue
 		}
-		links, err := k.attachPoint(executable, p, places, cookie, kind)
+		links, err := k.attachPoint(executable, p, places, uint64(cookie), kind)
 		a.links = append(a.links, links...)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("probing %s of %s: %w", p.function, file.DisplayPath, attachError(err, kind)), a.close())
 		}
+	}
+	for i, target := range file.Library.Find(provider.PollCQ) {
+		f, err := k.attachPoll(executable, file.Library, target, cookie, uint32(i), kind)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("probing poll_cq of %s: %w", file.DisplayPath, attachError(err, kind)), a.close())
+		}
+		a.polls = append(a.polls, f)
 	}
 	return a, nil
 }
@@ -103,12 +125,12 @@ func hasReturnProbe(function provider.Function) bool {
 	}
 }
 
-func (k *kernelSide) attachPoint(executable *link.Executable, p point, places []uint64, cookie uint32, kind linkKind) ([]link.Link, error) {
+func (k *kernelSide) attachPoint(executable *link.Executable, p point, places []uint64, cookie uint64, kind linkKind) ([]link.Link, error) {
 	program := k.collection.Programs[p.program]
 	if kind == linkMulti {
 		options := &link.UprobeMultiOptions{Addresses: places, Cookies: make([]uint64, len(places))}
 		for i := range places {
-			options.Cookies[i] = uint64(cookie)
+			options.Cookies[i] = cookie
 		}
 		attach := executable.UprobeMulti
 		if p.isReturn {
@@ -126,7 +148,7 @@ func (k *kernelSide) attachPoint(executable *link.Executable, p point, places []
 	}
 	var links []link.Link
 	for _, place := range places {
-		l, err := attach(p.function.String(), program, &link.UprobeOptions{Address: place, Cookie: uint64(cookie)})
+		l, err := attach(p.function.String(), program, &link.UprobeOptions{Address: place, Cookie: cookie})
 		if err != nil {
 			return links, err
 		}
@@ -146,10 +168,16 @@ func attachError(err error, kind linkKind) error {
 	return &CapabilityError{Missing: missing, Op: "attaching uprobes", Err: err}
 }
 
-func (a *attachment) close() error {
+func (a *attachment) close() error { return errors.Join(closeLinks(a.takeLinks()), a.open.Close()) }
+
+// takeLinks empties the attachment of its links.
+func (a *attachment) takeLinks() []link.Link {
 	links := a.links
 	a.links = nil
-	return closeLinks(links)
+	for _, f := range a.polls {
+		links = append(links, f.takeLinks()...)
+	}
+	return links
 }
 
 // closeLinks detaches all at once. The kernel waits for running programs with
@@ -165,25 +193,26 @@ func closeLinks(links []link.Link) error {
 }
 
 // attachSystem attaches the probes that belong to no file.
-func (k *kernelSide) attachSystem() ([]link.Link, error) {
-	var links []link.Link
+func (k *kernelSide) attachSystem() error {
 	for name, program := range map[string]string{
 		"sched_process_exec": bpf.TrackerProgProcessExec,
 		"sched_process_exit": bpf.TrackerProgProcessExit,
+		"sched_switch":       bpf.TrackerProgSchedSwitch,
 	} {
 		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: k.collection.Programs[program]})
 		if err != nil {
-			return links, fmt.Errorf("attaching to the tracepoint %s: %w", name, err)
+			return fmt.Errorf("attaching to the tracepoint %s: %w", name, err)
 		}
-		links = append(links, l)
+		k.system = append(k.system, l)
 	}
 	if !k.watchesFiles {
-		return links, nil
+		return nil
 	}
 	l, err := link.AttachTracing(link.TracingOptions{Program: k.collection.Programs[fileWatcher]})
 	if err != nil {
 		k.watchesFiles = false
-		return links, nil
+		return nil
 	}
-	return append(links, l), nil
+	k.system = append(k.system, l)
+	return nil
 }

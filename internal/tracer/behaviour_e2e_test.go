@@ -119,20 +119,21 @@ func TestHangIsReportedOnce(t *testing.T) {
 }
 
 // A process that was posting before the tracer came is counted at once and
-// timed only when it is certain: after wr_ids that do not repeat, or a drain.
+// timed only when it is certain: after more posts than a queue holds with wr_ids
+// that only rise, or after a drain.
 func TestMidstream(t *testing.T) {
 	for _, c := range []struct {
 		name, scenario string
 		flags          []string
 		timed          bool
 	}{
-		{"distinct wr_ids", "rate", []string{"--rate", "20000"}, true},
+		{"rising wr_ids", "rate", []string{"--rate", "50000", "--qps", "1", "--requests", "200000", "--seconds", "40"}, true},
 		{"one wr_id", "perftest-lat", nil, false},
 		{"one wr_id, long runs", "perftest", nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			requireRoot(t)
-			w := startWorkload(t, c.scenario, append([]string{"--midstream", "--seconds", "3"}, c.flags...)...)
+			w := startWorkload(t, c.scenario, append([]string{"--midstream", "--seconds", "6"}, c.flags...)...)
 			w.release()
 			w.waitReady()
 			time.Sleep(200 * time.Millisecond)
@@ -158,7 +159,7 @@ func TestMidstream(t *testing.T) {
 // A drain aligns a queue on which all wr_ids are equal.
 func TestDrainAligns(t *testing.T) {
 	requireRoot(t)
-	w := startWorkload(t, "perftest-lat", "--midstream", "--requests", "60000", "--rate", "20000", "--pause-after", "30000", "--pause-ms", "2500")
+	w := startWorkload(t, "perftest-lat", "--midstream", "--requests", "120000", "--rate", "20000", "--pause-after", "30000", "--pause-ms", "2500")
 	w.release()
 	w.waitReady()
 	tr := startTracer(t, everything)
@@ -204,7 +205,7 @@ func TestAttachAndDetachUnderLoad(t *testing.T) {
 	w.release()
 	for i := range 5 {
 		cfg := everything
-		tr, err := tracer.Start(t.Context(), cfg)
+		tr, err := tracer.Start(t.Context(), tracer.OnlyFilesUnder(cfg, private))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,6 +29,9 @@ type Config struct {
 	// EventBytes is the size of the ring buffer for slow completions, a power
 	// of two. 0 means 1 MiB.
 	EventBytes uint32
+	// takesFile selects the libraries that are probed; nil takes all. It lets
+	// tests look at their own alone.
+	takesFile func(path string) bool
 }
 
 const (

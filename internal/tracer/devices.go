@@ -1,8 +1,11 @@
 package tracer
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -11,12 +14,19 @@ import (
 
 // devices keeps what user space tells the kernel side about each device. The
 // kernel side finds devices by the name in their ibv_context and numbers them.
+// name may be called at any time, everything else by one goroutine.
 type devices struct {
 	side  *kernelSide
 	takes func(name string) bool
 	rate  func(device string) (float64, bool)
-	names []string
+	names atomic.Pointer[[]string]
 	floor map[string]time.Duration
+}
+
+func newDevices(side *kernelSide, cfg Config) *devices {
+	d := &devices{side: side, takes: cfg.TakesDevice, rate: cfg.Rate, floor: map[string]time.Duration{}}
+	d.names.Store(new([]string))
+	return d
 }
 
 // refresh learns of new devices and updates the rates of all.
@@ -25,27 +35,28 @@ func (d *devices) refresh() error {
 	if err := d.side.nextDevice.Get(&next); err != nil {
 		return fmt.Errorf("reading the number of devices: %w", err)
 	}
-	for i := uint32(len(d.names)); i < min(next, d.side.devices.length); i++ {
+	names := slices.Clone(*d.names.Load())
+	for i := uint32(len(names)); i < min(next, d.side.devices.length); i++ {
 		device, err := d.side.devices.load(i)
 		if err != nil {
 			return err
 		}
-		d.names = append(d.names, commName(device.Name[:]))
-	}
-	for i, name := range d.names {
-		if err := d.describe(uint32(i), name); err != nil {
-			return err
+		if device.Ready == 0 {
+			break // Its name is being written at this moment.
 		}
+		names = append(names, commName(device.Name[:]))
 	}
-	return nil
+	d.names.Store(&names)
+	var errs []error
+	for i, name := range names {
+		errs = append(errs, d.describe(uint32(i), name))
+	}
+	return errors.Join(errs...)
 }
 
 func (d *devices) describe(i uint32, name string) error {
-	if name == "" {
-		return nil
-	}
 	if !d.takes(name) {
-		return d.side.devices.store32(i, unsafe.Offsetof(bpf.TrackerDevice{}.Ignored), 1)
+		return d.exclude(i)
 	}
 	var cost uint64
 	if rate, ok := d.rate(name); ok {
@@ -58,12 +69,30 @@ func (d *devices) describe(i uint32, name string) error {
 	return d.side.devices.store64(i, unsafe.Offsetof(bpf.TrackerDevice{}.FloorNs), floor)
 }
 
+// exclude lets the kernel side pass over a device, and ends the queues that it
+// made before it knew.
+func (d *devices) exclude(i uint32) error {
+	device, err := d.side.devices.load(i)
+	if err != nil || device.Ignored != 0 {
+		return err
+	}
+	if err := d.side.devices.store32(i, unsafe.Offsetof(device.Ignored), 1); err != nil {
+		return err
+	}
+	now, err := monotonic()
+	if err != nil {
+		return err
+	}
+	return d.side.endQueues(now, bpf.TrackerQueueEndEND_RESET, func(q *bpf.TrackerQueue) bool { return uint32(q.Device) == i })
+}
+
 // name returns the name of device i, "" when it is not known.
 func (d *devices) name(i uint16) string {
-	if int(i) >= len(d.names) {
+	names := *d.names.Load()
+	if int(i) >= len(names) {
 		return ""
 	}
-	return d.names[i]
+	return names[i]
 }
 
 // nanosecondsPerGiB is how long a port of so many bytes per second needs for
@@ -73,8 +102,8 @@ func nanosecondsPerGiB(bytesPerSecond float64) uint64 {
 		return 0
 	}
 	cost := (1 << 30) / bytesPerSecond * 1e9
-	// Slower than 2 Mb/s the arithmetic of the kernel side would overflow.
-	if cost > 1<<42 {
+	// At 125 Mb/s and slower the arithmetic of the kernel side would overflow.
+	if cost >= 1<<36 {
 		return 0
 	}
 	return max(uint64(math.Round(cost)), 1)

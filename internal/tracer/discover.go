@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
-	"unsafe"
 
 	"github.com/cilium/ebpf/ringbuf"
 
@@ -15,25 +13,57 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
-// searchInterval is how often /proc is looked through where the kernel does
-// not tell of new files.
-const searchInterval = 10 * time.Second
+const (
+	// searchInterval is how often all of /proc is looked through where the
+	// kernel does not tell of new files, watchedInterval where it does: then
+	// it is for what went by, and for libraries that nobody uses any more.
+	searchInterval  = 10 * time.Second
+	watchedInterval = time.Minute
+	// lookAgainAfter is when a process is looked into for the second time.
+	// The kernel side does not tell of it again before; a library that was
+	// mapped just after the first look is found by the second.
+	lookAgainAfter = 150 * time.Millisecond
+	// mostLooks bounds how many processes are looked into at a time.
+	mostLooks = 64
+)
 
 // probeEverything probes the libraries that are installed, and those that any
 // process uses.
 func (t *Tracer) probeEverything() error {
 	installed, err := t.finder.Installed(t.cfg.Root)
-	if err != nil {
+	if err != nil && !t.denials.note(err) {
 		t.log.Warn("not every installed verbs library was found", "error", err)
 	}
 	if err := t.probe(installed); err != nil {
 		return err
 	}
+	_, err = t.search()
+	return err
+}
+
+// search probes what all processes use, and says whether it saw all of them.
+func (t *Tracer) search() (complete bool, err error) {
 	used, errs := t.finder.All()
 	for _, err := range errs {
-		t.log.Debug("a process was not looked into", "error", err)
+		t.notLookedInto(err)
 	}
-	return t.probe(used)
+	if err := t.probe(used); err != nil {
+		return false, err
+	}
+	if len(errs) > 0 {
+		return false, nil
+	}
+	return true, t.dropUnused(used)
+}
+
+func (t *Tracer) dropUnused(used []provider.File) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	dropped, err := t.libraries.dropUnused(used, time.Now())
+	for _, a := range dropped {
+		t.log.Info("no longer in use", "library", a.file.DisplayPath)
+	}
+	return err
 }
 
 // probe attaches to the files that are not probed yet. A file that cannot be
@@ -46,74 +76,38 @@ func (t *Tracer) probe(files []provider.File) error {
 		return nil
 	}
 	for _, file := range files {
-		if t.attachments[file.ID] != nil || t.refused[file.ID] {
+		if !t.libraries.wants(file.ID) || t.cfg.takesFile != nil && !t.cfg.takesFile(file.DisplayPath) {
 			continue
 		}
 		open, err := t.finder.Open(file)
 		if err != nil {
-			// Its process has ended. Another one that uses it will be told of.
+			// Most often its process has ended. The next search finds it in
+			// another one.
 			t.missed.Add(1)
-			t.log.Debug("a verbs library is out of reach", "library", file.DisplayPath, "error", err)
+			t.notLookedInto(err, "library", file.DisplayPath)
 			continue
 		}
-		err = t.probeFile(file, open)
-		_ = open.Close()
+		a, err := t.libraries.attach(file, open)
 		if denied := new(CapabilityError); errors.As(err, &denied) {
 			return err
 		}
 		if err != nil {
-			t.refused[file.ID] = true
+			t.libraries.refused[keyOf(file.ID)] = file.ID
 			t.log.Warn("a verbs library is not traced", "library", file.DisplayPath, "error", err)
-		}
-	}
-	return nil
-}
-
-func (t *Tracer) probeFile(file provider.File, open *os.File) error {
-	if t.nextCookie >= t.side.libraries.length {
-		return fmt.Errorf("more than %d libraries", t.side.libraries.length)
-	}
-	cookie := t.nextCookie
-	t.nextCookie++
-	a, err := t.side.attach(file, open, cookie, t.kind)
-	if err != nil {
-		return err
-	}
-	now, err := monotonic()
-	if err != nil {
-		return errors.Join(err, a.close())
-	}
-	if err := t.side.libraries.store64(cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.AttachedNs), now); err != nil {
-		return errors.Join(err, a.close())
-	}
-	t.attachments[file.ID] = a
-	t.log.Info("probing", "library", file.DisplayPath, "provider", file.Library.Name, "functions", len(file.Library.Targets), "links", len(a.links))
-	return nil
-}
-
-// dropDuplicates detaches probes on a file that is probed through another path
-// as well.
-func (t *Tracer) dropDuplicates() error {
-	for id, a := range t.attachments {
-		library, err := t.side.libraries.load(a.cookie)
-		if err != nil {
-			return err
-		}
-		if library.Duplicates == 0 || library.AttachedNs == 0 {
 			continue
 		}
-		if err := t.side.libraries.store64(a.cookie, unsafe.Offsetof(library.AttachedNs), 0); err != nil {
-			return err
-		}
-		delete(t.attachments, id)
-		t.refused[id] = true
-		t.log.Info("the same file is probed through another path", "library", a.file.DisplayPath)
-		if err := a.close(); err != nil {
-			return fmt.Errorf("detaching from %s: %w", a.file.DisplayPath, err)
-		}
-		return nil // One at a time: the other probe may have counted some too.
+		t.log.Info("probing", "library", file.DisplayPath, "provider", file.Library.Name, "functions", len(file.Library.Targets), "links", a.count())
 	}
 	return nil
+}
+
+// dropDuplicates is called with mu held.
+func (t *Tracer) dropDuplicates() error {
+	dropped, err := t.libraries.dropDuplicates()
+	for _, a := range dropped {
+		t.log.Info("the same file is probed through another path", "library", a.file.DisplayPath)
+	}
+	return err
 }
 
 func (t *Tracer) readControl(ctx context.Context, reader *ringbuf.Reader) {
@@ -123,7 +117,7 @@ func (t *Tracer) readControl(ctx context.Context, reader *ringbuf.Reader) {
 			t.undecodable.Add(1)
 			return
 		}
-		if err := t.control(event); err != nil {
+		if err := t.control(ctx, event); err != nil {
 			t.log.Warn("a control event was not handled", "error", err)
 		}
 	})
@@ -132,13 +126,15 @@ func (t *Tracer) readControl(ctx context.Context, reader *ringbuf.Reader) {
 	}
 }
 
-func (t *Tracer) control(event bpf.TrackerControlEvent) error {
+func (t *Tracer) control(ctx context.Context, event bpf.TrackerControlEvent) error {
 	id := verbs.ProcessID{TGID: event.Tgid, Incarnation: event.Incarnation}
 	switch bpf.TrackerControlKind(event.Kind) {
 	case bpf.TrackerControlKindCONTROL_NEW_FILE, bpf.TrackerControlKindCONTROL_NEW_CONTEXT:
-		return t.lookInto(event.Tgid)
+		t.lookInto(ctx, event.Tgid)
+		return nil
 	case bpf.TrackerControlKindCONTROL_NEW_PROCESS:
-		return t.admit(id)
+		t.decide(id)
+		return nil
 	case bpf.TrackerControlKindCONTROL_EXIT:
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -150,68 +146,78 @@ func (t *Tracer) control(event bpf.TrackerControlEvent) error {
 	}
 }
 
-// lookInto probes the verbs libraries of one process that are not known yet. A
-// process that asks again and again is looked into once a second.
-func (t *Tracer) lookInto(tgid uint32) error {
+// lookInto probes the verbs libraries of one process that are not known yet,
+// now and once more a little later. It does not hold up the control events.
+func (t *Tracer) lookInto(ctx context.Context, tgid uint32) {
 	t.mu.Lock()
-	_, recently := t.looked[tgid]
-	t.looked[tgid] = recently
-	t.mu.Unlock()
-	if recently {
-		return nil
+	defer t.mu.Unlock()
+	if t.looking[tgid] {
+		return // The second look is still to come.
 	}
-	return t.lookNow(tgid)
-}
-
-// lookAgain looks into the processes that asked more than once since the last
-// scan. It is called with mu held.
-func (t *Tracer) lookAgain() {
-	for tgid, again := range t.looked {
-		delete(t.looked, tgid)
-		if !again {
-			continue
+	if len(t.looking) >= mostLooks {
+		t.missed.Add(1)
+		return
+	}
+	t.looking[tgid] = true
+	t.run(func() {
+		t.lookNow(tgid)
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookAgainAfter):
 		}
-		t.run(func() {
-			if err := t.lookNow(tgid); err != nil {
-				t.log.Warn("probing new libraries failed", "error", err)
-			}
-		})
-	}
+		t.mu.Lock()
+		delete(t.looking, tgid)
+		t.mu.Unlock()
+		t.lookNow(tgid)
+	})
 }
 
-func (t *Tracer) lookNow(tgid uint32) error {
+func (t *Tracer) lookNow(tgid uint32) {
 	files, err := t.finder.Process(int(tgid))
 	if err != nil {
-		t.log.Debug("a process was not looked into", "pid", tgid, "error", err)
+		t.notLookedInto(err, "pid", tgid)
 	}
-	return t.probe(files)
+	if err := t.probe(files); err != nil {
+		t.log.Warn("probing new libraries failed", "error", err)
+	}
 }
 
-// admit decides about a process that has its first queue.
-func (t *Tracer) admit(id verbs.ProcessID) error {
+// decide says whether a process that has its first queue is traced. What it is
+// asked may read /proc, and wait.
+func (t *Tracer) decide(id verbs.ProcessID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.devices.refresh(); err != nil {
-		return err
+		t.log.Warn("a new device is not known", "error", err)
 	}
-	if t.cfg.TakesProcess(int(id.TGID)) {
+	if t.closed || t.decided[id] {
+		return
+	}
+	t.decided[id] = true
+	t.run(func() {
+		if t.cfg.TakesProcess(int(id.TGID)) {
+			return
+		}
+		if err := t.exclude(id); err != nil {
+			t.log.Warn("a process was not excluded", "pid", id.TGID, "error", err)
+		}
+	})
+}
+
+func (t *Tracer) exclude(id verbs.ProcessID) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
 		return nil
 	}
-	var process bpf.TrackerProcess
-	if err := t.side.maps.Processes.Lookup(id.TGID, &process); err != nil || process.Incarnation != id.Incarnation {
-		return nil // It is gone.
-	}
-	process.Ignored = 1
-	if err := t.side.maps.Processes.Put(id.TGID, &process); err != nil {
-		return fmt.Errorf("excluding process %d: %w", id.TGID, err)
+	if err := t.side.maps.Excluded.Put(id.TGID, id.Incarnation); err != nil {
+		return fmt.Errorf("telling the kernel side: %w", err)
 	}
 	now, err := monotonic()
 	if err != nil {
 		return err
 	}
-	return t.side.endQueues(now, bpf.TrackerQueueEndEND_RESET, func(key *bpf.TrackerQueueKey) bool {
-		return key.Tgid == id.TGID && key.Incarnation == id.Incarnation
-	})
+	return t.side.endQueues(now, bpf.TrackerQueueEndEND_RESET, func(q *bpf.TrackerQueue) bool { return processOf(&q.Key) == id })
 }
 
 // endBeforeExec ends what belongs to the program that a process ran before.
@@ -219,24 +225,38 @@ func (t *Tracer) endBeforeExec(now uint64, id verbs.ProcessID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var known bpf.TrackerProcess
-	if err := t.side.maps.Processes.Lookup(id.TGID, &known); err != nil || known.Incarnation == id.Incarnation {
-		return nil
+	before := map[verbs.ProcessID]bool{}
+	if err := t.side.maps.Processes.Lookup(id.TGID, &known); err == nil && known.Incarnation != id.Incarnation {
+		before[verbs.ProcessID{TGID: id.TGID, Incarnation: known.Incarnation}] = true
 	}
-	before := verbs.ProcessID{TGID: id.TGID, Incarnation: known.Incarnation}
-	return t.endProcess(now, before, bpf.TrackerQueueEndEND_EXEC)
+	// The new program may have made queues by now and be the known one.
+	err := t.side.forEachQueue(func(_ uint32, q *bpf.TrackerQueue) error {
+		if q.EndedNs == 0 && q.Key.Tgid == id.TGID && q.Key.Incarnation != id.Incarnation {
+			before[processOf(&q.Key)] = true
+		}
+		return nil
+	})
+	errs := []error{err}
+	for process := range before {
+		errs = append(errs, t.endProcess(now, process, bpf.TrackerQueueEndEND_EXEC))
+	}
+	return errors.Join(errs...)
 }
 
 func (t *Tracer) searchRegularly(ctx context.Context) {
-	ticker := time.NewTicker(searchInterval)
+	interval := searchInterval
+	if t.side.watchesFiles {
+		interval = watchedInterval
+	}
+	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			used, _ := t.finder.All()
-			if err := t.probe(used); err != nil {
-				t.log.Warn("probing new libraries failed", "error", err)
+			if _, err := t.search(); err != nil {
+				t.log.Warn("looking for verbs libraries failed", "error", err)
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io/fs"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -34,6 +34,7 @@ func requireRoot(t *testing.T) {
 func startTracer(t *testing.T, cfg tracer.Config) *tracer.Tracer {
 	t.Helper()
 	requireRoot(t)
+	cfg = tracer.OnlyFilesUnder(cfg, private)
 	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	tr, err := tracer.Start(t.Context(), cfg)
 	if err != nil {
@@ -54,16 +55,52 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func binary(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../../bin", name))
+// private is a directory with copies of the simulator and of libibverbs: files
+// of its own, on which nobody else hits the probes.
+var private string
+
+func TestMain(m *testing.M) {
+	code, err := runPrivately(m)
 	if err != nil {
-		t.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("%s is missing: make -C internal/verbsim builds it", path)
+	os.Exit(code)
+}
+
+func runPrivately(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "tracer-e2e-")
+	if err != nil {
+		return 0, err
 	}
-	return path
+	defer os.RemoveAll(dir)
+	private = dir
+	files, err := filepath.Glob("/usr/lib/*/libibverbs.so.1")
+	if err != nil || len(files) == 0 {
+		return 0, errors.New("libibverbs.so.1 is not installed: scripts/setup.sh demo")
+	}
+	for _, name := range []string{"verbsim", "libverbsim-rdmav34.so", "libverbsim-rdmav34-nocet.so"} {
+		files = append(files, filepath.Join("../../bin", name))
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return 0, fmt.Errorf("%w: make verbsim builds the simulator", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), content, 0o700); err != nil {
+			return 0, err
+		}
+	}
+	return m.Run(), nil
+}
+
+func binary(_ *testing.T, name string) string { return filepath.Join(private, name) }
+
+// simulator is a run of verbsim with the private libraries.
+func simulator(ctx context.Context, t *testing.T, scenario string, flags ...string) *exec.Cmd {
+	command := verbsim.Command(ctx, binary(t, "verbsim"), scenario, flags...)
+	command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+private)
+	return command
 }
 
 // collector gathers what the tracer delivers until it is closed.
@@ -136,7 +173,7 @@ func startWorkload(t *testing.T, scenario string, flags ...string) *workload {
 	}, flags...)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	w.command = verbsim.Command(ctx, binary(t, "verbsim"), scenario, flags...)
+	w.command = simulator(ctx, t, scenario, flags...)
 	w.command.Stdout, w.command.Stderr = &w.output, &w.output
 	if err := w.command.Start(); err != nil {
 		t.Fatal(err)
@@ -196,7 +233,7 @@ func makeKnown(t *testing.T, flags []string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if out, err := verbsim.Command(ctx, binary(t, "verbsim"), "perftest-lat", args...).CombinedOutput(); err != nil {
+	if out, err := simulator(ctx, t, "perftest-lat", args...).CombinedOutput(); err != nil {
 		t.Fatalf("verbsim %v: %v: %s", args, err, out)
 	}
 }
@@ -221,7 +258,13 @@ func simulate(t *testing.T, tr *tracer.Tracer, scenario string, flags ...string)
 
 func follow(t *testing.T, tr *tracer.Tracer, scenario string, flags ...string) *run {
 	t.Helper()
-	r := &run{t: t, collected: collect(tr), before: snapshot(t, tr)}
+	return followWith(t, tr, collect(tr), scenario, flags...)
+}
+
+// followWith is for several runs under one tracer.
+func followWith(t *testing.T, tr *tracer.Tracer, collected *collector, scenario string, flags ...string) *run {
+	t.Helper()
+	r := &run{t: t, collected: collected, before: snapshot(t, tr)}
 	w := startWorkload(t, scenario, flags...)
 	w.waitReady()
 	r.started = time.Now()

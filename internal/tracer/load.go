@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
@@ -22,6 +23,12 @@ type kernelSide struct {
 	segments   *table[bpf.TrackerSegment]
 	devices    *table[bpf.TrackerDevice]
 	libraries  *table[bpf.TrackerLibrary]
+	sites      *table[bpf.TrackerSite]
+	functions  *table[bpf.TrackerPollFunction]
+	// freeSites are the elements of sites that are not in use.
+	freeSites []uint32
+	// system are the probes that belong to no library.
+	system []link.Link
 	// nextDevice and interval are variables shared with the programs.
 	nextDevice, interval *ebpf.Variable
 	// watchesFiles says whether the probe on file mappings was loaded.
@@ -147,11 +154,18 @@ func (k *kernelSide) bind() error {
 	if err := k.collection.Assign(&k.maps); err != nil {
 		return fmt.Errorf("finding the BPF maps: %w", err)
 	}
-	var errs [4]error
+	var errs [6]error
 	k.queues, errs[0] = newTable[bpf.TrackerQueue](k.maps.Queues, "queues")
 	k.segments, errs[1] = newTable[bpf.TrackerSegment](k.maps.Segments, "segments")
 	k.devices, errs[2] = newTable[bpf.TrackerDevice](k.maps.Devices, "devices")
 	k.libraries, errs[3] = newTable[bpf.TrackerLibrary](k.maps.Libraries, "libraries")
+	k.sites, errs[4] = newTable[bpf.TrackerSite](k.maps.Sites, "sites")
+	k.functions, errs[5] = newTable[bpf.TrackerPollFunction](k.maps.PollFunctions, "poll_functions")
+	if errs[4] == nil {
+		for i := range k.sites.length {
+			k.freeSites = append(k.freeSites, i)
+		}
+	}
 	k.nextDevice = k.collection.Variables["next_device"]
 	k.interval = k.collection.Variables["collection"]
 	return errors.Join(errs[:]...)

@@ -53,12 +53,6 @@ func (t *table[T]) loadBytes(i uint32, offset uintptr, into []byte) error {
 	return nil
 }
 
-func (t *table[T]) load64(i uint32, offset uintptr) (uint64, error) {
-	var raw [8]byte
-	err := t.loadBytes(i, offset, raw[:])
-	return binary.NativeEndian.Uint64(raw[:]), err
-}
-
 func (t *table[T]) storeBytes(i uint32, offset uintptr, from []byte) error {
 	if i >= t.length {
 		return fmt.Errorf("map %s has no element %d", t.name, i)

@@ -39,6 +39,10 @@ func readRecords(ctx context.Context, reader *ringbuf.Reader, handle func(raw []
 	return nil
 }
 
+// noDevice stands for a device whose name could not be read or kept, NO_DEVICE
+// of bpf/types.h.
+const noDevice = 0xffff
+
 func (t *Tracer) readSlow(ctx context.Context, reader *ringbuf.Reader) {
 	err := readRecords(ctx, reader, func(raw []byte) {
 		c, device, err := decodeSlow(raw)
@@ -56,7 +60,14 @@ func (t *Tracer) readSlow(ctx context.Context, reader *ringbuf.Reader) {
 // deliver names what the record holds numbers for and passes it on. It never
 // waits for the consumer.
 func (t *Tracer) deliver(c verbs.Completion, device uint16) {
-	c.Device = t.deviceName(device)
+	c.Device = t.devices.name(device)
+	if c.Device == "" && device != noDevice && t.mu.TryLock() {
+		// The first completions of a device may come before anybody asked
+		// for its name.
+		_ = t.devices.refresh()
+		t.mu.Unlock()
+		c.Device = t.devices.name(device)
+	}
 	switch {
 	case c.Poster.TID == c.Poller.TID:
 		c.Poster.Name = c.Poller.Name
@@ -68,16 +79,4 @@ func (t *Tracer) deliver(c verbs.Completion, device uint16) {
 	default:
 		t.dropped.Add(1)
 	}
-}
-
-func (t *Tracer) deviceName(device uint16) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if name := t.devices.name(device); name != "" {
-		return name
-	}
-	if err := t.devices.refresh(); err != nil {
-		t.log.Warn("a device has no name", "error", err)
-	}
-	return t.devices.name(device)
 }

@@ -78,8 +78,6 @@ func processOf(key *bpf.TrackerQueueKey) verbs.ProcessID {
 	return verbs.ProcessID{TGID: key.Tgid, Incarnation: key.Incarnation}
 }
 
-func isUsed(q *bpf.TrackerQueue) bool { return q.Key.Tgid != 0 }
-
 // forEachQueue visits every slot that belongs to a queue, ended or not.
 func (k *kernelSide) forEachQueue(visit func(slot uint32, q *bpf.TrackerQueue) error) error {
 	tgid := unsafe.Offsetof(bpf.TrackerQueue{}.Key) + unsafe.Offsetof(bpf.TrackerQueueKey{}.Tgid)
@@ -111,7 +109,7 @@ func (k *kernelSide) recycle(now uint64, books *ledger) error {
 		}
 		for _, value := range q.Directory {
 			id := value & 0xffff
-			if id == 0 || id == hole {
+			if id == 0 {
 				continue
 			}
 			if err := k.maps.FreeSegments.Update(nil, id-1, ebpf.UpdateAny); err != nil {
@@ -123,14 +121,10 @@ func (k *kernelSide) recycle(now uint64, books *ledger) error {
 	})
 }
 
-// hole stands in a queue's directory for a segment that could not be had,
-// HOLE of bpf/segment.h.
-const hole = 0xffff
-
 // endQueues ends the queues that match, with the reason.
-func (k *kernelSide) endQueues(now uint64, reason bpf.TrackerQueueEnd, matches func(*bpf.TrackerQueueKey) bool) error {
+func (k *kernelSide) endQueues(now uint64, reason bpf.TrackerQueueEnd, matches func(*bpf.TrackerQueue) bool) error {
 	return k.forEachQueue(func(slot uint32, q *bpf.TrackerQueue) error {
-		if q.EndedNs != 0 || !matches(&q.Key) {
+		if q.EndedNs != 0 || !matches(q) {
 			return nil
 		}
 		if err := k.maps.QueueIndex.Delete(&q.Key); err != nil {
@@ -156,7 +150,7 @@ func (t *Tracer) forgetIdleCQs(now uint64) error {
 	var key bpf.TrackerCqKey
 	var value bpf.TrackerCq
 	return deleteMatching(t.side.maps.Cqs, &key, &value, func() bool {
-		return value.LossEpoch == 0 && now > value.ShortPollNs+uint64(cqIdle)
+		return now > value.ShortPollNs+uint64(cqIdle)
 	})
 }
 
@@ -173,7 +167,7 @@ func (k *kernelSide) oldest(q *bpf.TrackerQueue) (entry bpf.TrackerEntry, sequen
 	for sequence = q.Head; sequence < end; sequence++ {
 		value := q.Directory[(sequence/segmentEntries)%directorySlots]
 		id := value & 0xffff
-		if id == 0 || id == hole || value>>16 != uint32(sequence/queueDepth)&0xffff {
+		if id == 0 || value>>16 != uint32(sequence/queueDepth)&0xffff {
 			continue
 		}
 		offset := uintptr(sequence%segmentEntries) * unsafe.Sizeof(entry)

@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/rdmaradar/rdmaradar/internal/tracer"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 	"github.com/rdmaradar/rdmaradar/internal/verbsim"
 )
@@ -44,6 +46,81 @@ func TestEveryScenario(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The same with completion sites alone, one tracer for all scenarios.
+func TestEveryScenarioAtSites(t *testing.T) {
+	tr := startTracer(t, everything)
+	collected := collect(tr)
+	reachSites(t, tr)
+	for _, scenario := range verbsim.Scenarios() {
+		t.Run(scenario, func(t *testing.T) {
+			r := followWith(t, tr, collected, scenario, "--seconds", "1")
+			r.checkBooks()
+			if scenario != "fork-exec" {
+				pairs := r.checkPairs()
+				if scenario == "late-poller" || scenario == "slow-device" {
+					r.checkLatePoller(pairs)
+				}
+			}
+			if !slices.Contains(walksDeep, scenario) && scenario != "fork-exec" {
+				r.checkCounts()
+			}
+			r.checkTimed(scenario)
+			if mode := simMode(t, tr); mode != "site" {
+				t.Errorf("completions are now observed by %s", mode)
+			}
+		})
+	}
+}
+
+// checkLatePoller: without a probe on polls, a poller that was off its CPU is
+// still told from a device that was slow; what has no evidence is one stage.
+func (r *run) checkLatePoller(pairs []pair) {
+	r.t.Helper()
+	var late, poll, total time.Duration
+	for _, p := range pairs {
+		total += p.seen.Duration()
+		poll += p.seen.Stages[verbs.StagePoll]
+		late += time.Duration(p.truth.PollAfter - p.truth.Due)
+	}
+	r.t.Logf("together %v, truly polled late by %v, in the stage poll %v", total, late, poll)
+	// Half of the time the late poller sleeps, half of it it computes.
+	if r.truth.Scenario == "late-poller" && poll < late/4 {
+		r.t.Error("a sleeping poller does not show in the stage poll")
+	}
+	// The machine may preempt the poller in earnest; an upper bound may be a
+	// time slice too long.
+	if r.truth.Scenario == "slow-device" && poll > 2*late+total/10 {
+		r.t.Error("a slow device was blamed on the poller")
+	}
+}
+
+// reachSites runs load until the simulator's poll_cq is observed at its
+// completion sites.
+func reachSites(t *testing.T, tr *tracer.Tracer) {
+	t.Helper()
+	makeKnown(t, nil)
+	for range 10 {
+		w := startWorkload(t, "nccl", "--seconds", "1.5")
+		w.waitReady()
+		w.release()
+		w.wait()
+		if simMode(t, tr) == "site" {
+			return
+		}
+	}
+	t.Fatalf("poll_cq of the simulator is still observed by %s", simMode(t, tr))
+}
+
+func simMode(t *testing.T, tr *tracer.Tracer) string {
+	t.Helper()
+	for _, probe := range snapshot(t, tr).Probes {
+		if probe.Provider == "verbsim" && slices.Contains(probe.Functions, "poll_cq") {
+			return probe.Mode
+		}
+	}
+	return "nothing"
 }
 
 // checkHistogram demands that the kernel side put every duration into the

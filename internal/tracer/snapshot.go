@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/provider"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -236,17 +237,23 @@ func (t *Tracer) losses(counters *[bpf.TrackerCounterCOUNTERS]uint64) map[string
 
 func (t *Tracer) probeInfo() []verbs.ProbeInfo {
 	var probes []verbs.ProbeInfo
-	for _, a := range t.attachments {
+	for _, a := range t.libraries.attachments {
 		info := verbs.ProbeInfo{
 			Library:  a.file.DisplayPath,
 			Provider: a.file.Library.Name,
-			Mode:     "windows",
+			Mode:     string(modeWindows),
 			Link:     string(t.kind),
 		}
 		for _, target := range a.file.Library.Targets {
-			info.Functions = append(info.Functions, target.Function.String())
+			if target.Function != provider.PollCQ {
+				info.Functions = append(info.Functions, target.Function.String())
+			}
 		}
 		probes = append(probes, info)
+		for _, f := range a.polls {
+			info.Mode, info.Functions = string(f.mode), []string{provider.PollCQ.String()}
+			probes = append(probes, info)
+		}
 	}
 	return probes
 }

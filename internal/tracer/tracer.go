@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
@@ -45,27 +44,30 @@ type Tracer struct {
 	dropped     atomic.Uint64
 	undecodable atomic.Uint64
 	missed      atomic.Uint64
+	denials     *denials
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 
 	// mu guards what follows.
-	mu          sync.Mutex
-	closed      bool
-	system      []link.Link
-	attachments map[provider.FileID]*attachment
-	refused     map[provider.FileID]bool
-	nextCookie  uint32
-	devices     *devices
-	books       *ledger
-	interval    uint32
-	ending      map[verbs.ProcessID]time.Time
-	exited      map[verbs.ProcessID]bool
-	reported    map[stuckKey]bool
-	// looked says which processes were looked into since the last scan, and
-	// whether they asked for it again.
-	looked     map[uint32]bool
+	mu        sync.Mutex
+	closed    bool
+	libraries *libraries
+	devices   *devices
+	books     *ledger
+	interval  uint32
+	// ending are processes that ended and whose queues still rest, exited
+	// those of which the next snapshot is the last one to tell.
+	ending map[verbs.ProcessID]time.Time
+	exited map[verbs.ProcessID]bool
+	// decided are the processes that were asked about in TakesProcess.
+	decided  map[verbs.ProcessID]bool
+	reported map[stuckKey]bool
+	// looking are the processes that are being looked into.
+	looking    map[uint32]bool
 	nextCQScan uint64
+	// unforgotten says that processes ended since the last scan.
+	unforgotten bool
 }
 
 // Start loads the programs, probes every verbs library that is installed or in
@@ -81,6 +83,10 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
+	held, err := heldCapabilities("/proc/self/status")
+	if err != nil {
+		return nil, err
+	}
 	side, err := load(cfg, kind)
 	if err != nil {
 		return nil, err
@@ -90,17 +96,18 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		log:         cfg.Logger,
 		kind:        kind,
 		side:        side,
+		denials:     newDenials(cfg.Logger, held),
 		finder:      provider.NewFinder(rooted(cfg.Root, "/proc")),
 		completions: make(chan verbs.Completion, completionBuffer),
 		stuck:       make(chan verbs.Stuck, stuckBuffer),
-		attachments: map[provider.FileID]*attachment{},
-		refused:     map[provider.FileID]bool{},
-		devices:     &devices{side: side, takes: cfg.TakesDevice, rate: cfg.Rate, floor: map[string]time.Duration{}},
+		libraries:   newLibraries(side, kind),
+		devices:     newDevices(side, cfg),
 		books:       newLedger(),
 		ending:      map[verbs.ProcessID]time.Time{},
 		exited:      map[verbs.ProcessID]bool{},
+		decided:     map[verbs.ProcessID]bool{},
 		reported:    map[stuckKey]bool{},
-		looked:      map[uint32]bool{},
+		looking:     map[uint32]bool{},
 	}
 	if err := t.begin(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -120,9 +127,7 @@ func (t *Tracer) begin(ctx context.Context) error {
 	if err := tryReturnProbe(t.side.collection.Programs[bpf.TrackerProgLeavePostRecv], t.kind); err != nil {
 		return err
 	}
-	system, err := t.side.attachSystem()
-	t.system = system
-	if err != nil {
+	if err := t.side.attachSystem(); err != nil {
 		return attachError(err, t.kind)
 	}
 	// The background work outlives the context of the start.
@@ -143,9 +148,9 @@ func (t *Tracer) begin(ctx context.Context) error {
 		return err
 	}
 	t.run(func() { t.scanRegularly(background) })
+	t.run(func() { t.searchRegularly(background) })
 	if !t.side.watchesFiles {
-		t.log.Info("this kernel does not tell of new files: processes that use a verbs library unknown so far are found by looking into /proc")
-		t.run(func() { t.searchRegularly(background) })
+		t.log.Info("this kernel does not tell of new files: processes that use a verbs library unknown so far are found by looking into /proc", "every", searchInterval)
 	}
 	return nil
 }
@@ -193,11 +198,7 @@ func (t *Tracer) Close() error {
 		t.cancel()
 	}
 	t.done.Wait()
-	links := t.system
-	for _, a := range t.attachments {
-		links = append(links, a.links...)
-	}
-	err := errors.Join(closeLinks(links), t.side.close())
+	err := errors.Join(t.libraries.close(), t.side.close())
 	close(t.completions)
 	close(t.stuck)
 	return err
@@ -230,12 +231,14 @@ func (t *Tracer) scan() error {
 	errs := []error{
 		t.devices.refresh(),
 		t.endDead(now),
+		t.forgetEnded(),
 		t.side.recycle(now, t.books),
 		t.reportStuck(now),
 		t.forgetIdleCQs(now),
 		t.dropDuplicates(),
+		t.turnPolls(),
 	}
-	t.lookAgain()
+	t.decideAboutAll()
 	for process, since := range t.ending {
 		if time.Since(since) > quarantine+2*scanInterval {
 			delete(t.ending, process)
@@ -243,6 +246,20 @@ func (t *Tracer) scan() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// decideAboutAll makes up for control events that were lost. It is called with
+// mu held, and leaves the deciding to the background.
+func (t *Tracer) decideAboutAll() {
+	var tgid uint32
+	var process bpf.TrackerProcess
+	entries := t.side.maps.Processes.Iterate()
+	for entries.Next(&tgid, &process) {
+		id := verbs.ProcessID{TGID: tgid, Incarnation: process.Incarnation}
+		if !t.decided[id] {
+			t.run(func() { t.decide(id) })
+		}
+	}
 }
 
 // endDead ends the queues of processes whose exit was not told.
@@ -260,7 +277,16 @@ func (t *Tracer) endDead(now uint64) error {
 		}
 		return nil
 	})}
+	current := map[uint32]uint64{}
 	for id := range known {
+		current[id.TGID] = max(current[id.TGID], id.Incarnation)
+	}
+	for id := range known {
+		if id.Incarnation < current[id.TGID] {
+			// Another program, or process, has its place by now.
+			errs = append(errs, t.endProcess(now, id, bpf.TrackerQueueEndEND_EXEC))
+			continue
+		}
 		if _, err := os.Stat(rooted(t.cfg.Root, "/proc/") + strconv.Itoa(int(id.TGID))); errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, t.endProcess(now, id, bpf.TrackerQueueEndEND_EXIT))
 		}
@@ -274,24 +300,33 @@ func (t *Tracer) endProcess(now uint64, id verbs.ProcessID, reason bpf.TrackerQu
 	if err := t.side.maps.Processes.Lookup(id.TGID, &known); err == nil && known.Incarnation == id.Incarnation {
 		_ = t.side.maps.Processes.Delete(id.TGID)
 	}
+	var excluded uint64
+	if err := t.side.maps.Excluded.Lookup(id.TGID, &excluded); err == nil && excluded == id.Incarnation {
+		_ = t.side.maps.Excluded.Delete(id.TGID)
+	}
+	delete(t.decided, id)
 	t.ending[id] = time.Now()
-	return errors.Join(
-		t.side.endQueues(now, reason, func(key *bpf.TrackerQueueKey) bool {
-			return key.Tgid == id.TGID && key.Incarnation == id.Incarnation
-		}),
-		t.side.forgetCQs(func(key *bpf.TrackerCqKey) bool {
-			return key.Tgid == id.TGID && key.Incarnation == id.Incarnation
-		}),
-		t.forgetUntracked(id),
-	)
+	t.unforgotten = true
+	return t.side.endQueues(now, reason, func(q *bpf.TrackerQueue) bool { return processOf(&q.Key) == id })
 }
 
-func (t *Tracer) forgetUntracked(id verbs.ProcessID) error {
+// forgetEnded drops what else is known of the processes that ended since the
+// last scan, in one pass over the maps for all of them.
+func (t *Tracer) forgetEnded() error {
+	if !t.unforgotten {
+		return nil
+	}
+	t.unforgotten = false
+	ended := func(tgid uint32, incarnation uint64) bool {
+		_, ok := t.ending[verbs.ProcessID{TGID: tgid, Incarnation: incarnation}]
+		return ok
+	}
 	var key bpf.TrackerQueueKey
 	var seen uint64
-	return deleteMatching(t.side.maps.UntrackedQueues, &key, &seen, func() bool {
-		return key.Tgid == id.TGID && key.Incarnation == id.Incarnation
-	})
+	return errors.Join(
+		t.side.forgetCQs(func(key *bpf.TrackerCqKey) bool { return ended(key.Tgid, key.Incarnation) }),
+		deleteMatching(t.side.maps.UntrackedQueues, &key, &seen, func() bool { return ended(key.Tgid, key.Incarnation) }),
+	)
 }
 
 func monotonic() (uint64, error) {

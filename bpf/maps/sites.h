@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "kernel.h"
+#include "libbpf/bpf_helpers.h"
+#include "types.h"
+
+/* Where the completion is at each completion site, by the index in its cookie. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SITES);
+	__type(key, __u32);
+	__type(value, struct site);
+} sites SEC(".maps");

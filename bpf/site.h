@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "maps/sites.h"
+#include "poll.h"
+#include "sched.h"
+
+/* A completion site is an instruction inside of poll_cq that runs once for each
+ * completion delivered and never on an empty poll. There the completion is
+ * written, or what is missing is in registers, and so it is read at once: no
+ * probe on entry and return, nothing trapped on an empty poll. */
+
+static __always_inline __u64 read_place(struct pt_regs *ctx, const struct site_place *place)
+{
+	__u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), (void *)ctx + (place->register_offset & 0xff));
+	if (place->kind == SITE_PLACE_MEMORY) {
+		__u64 address = value + place->offset;
+
+		value = 0;
+		bpf_probe_read_user(&value, sizeof(value), (void *)address);
+	}
+	return value;
+}
+
+static __always_inline __u64 locate(struct pt_regs *ctx, const struct site_location *location)
+{
+	__u64 address = read_place(ctx, &location->base) + location->add;
+
+	if (location->counter.kind != SITE_PLACE_NONE)
+		address += (__s64)(__s32)read_place(ctx, &location->counter) * location->scale;
+	return address;
+}
+
+/* Puts in what the function has not written yet. Only whole 32-bit members are
+ * found missing in practice; others are not offered as sites. */
+static __always_inline void apply_overrides(struct pt_regs *ctx, const struct site *site, struct ibv_wc *wc)
+{
+	for (__u32 i = 0; i < OVERRIDES; i++) {
+		if (i >= site->override_count)
+			break;
+		const struct site_override *override = &site->overrides[i];
+		__u64 value = override->from.kind == SITE_PLACE_NONE ? (__u64)override->constant :
+									read_place(ctx, &override->from);
+
+		switch (override->offset) {
+		case __builtin_offsetof(struct ibv_wc, wr_id):
+			wc->wr_id = value;
+			break;
+		case __builtin_offsetof(struct ibv_wc, status):
+			wc->status = value;
+			break;
+		case __builtin_offsetof(struct ibv_wc, opcode):
+			wc->opcode = value;
+			break;
+		case __builtin_offsetof(struct ibv_wc, vendor_err):
+			wc->vendor_err = value;
+			break;
+		case __builtin_offsetof(struct ibv_wc, byte_len):
+			wc->byte_len = value;
+			break;
+		case __builtin_offsetof(struct ibv_wc, qp_num):
+			wc->qp_num = value;
+			break;
+		}
+	}
+}
+
+/* A file that was reached through two mounts has two probes at one site. */
+static __always_inline bool is_double(struct thread *thread, struct pt_regs *ctx, __u32 library, __u64 wc)
+{
+	__u64 now = bpf_ktime_get_ns();
+	bool same = thread->site_wc == wc && thread->site_stack == STACK(ctx) &&
+		    thread->site_instruction == IP(ctx) && thread->site_library != library &&
+		    now - thread->site_ns < BACK_NS && !is_dropped(thread->site_library);
+
+	if (same) {
+		count_duplicate(library);
+		count(COMPLETIONS_SEEN);
+		count(COMPLETIONS_DUPLICATE);
+		return true;
+	}
+	thread->site_wc = wc;
+	thread->site_stack = STACK(ctx);
+	thread->site_instruction = IP(ctx);
+	thread->site_library = library;
+	thread->site_ns = now;
+	return false;
+}
+
+/* Delivers the completion that thread->delivery.wc holds, of a CQ. */
+__noinline int deliver_at_site(__u64 cq_address)
+{
+	struct thread *thread = this_thread();
+
+	if (!thread)
+		return 0;
+	struct delivery *delivery = &thread->delivery;
+	delivery->caller = current_caller();
+	if (is_excluded(&delivery->caller))
+		return 0;
+	if (bpf_probe_read_user(&delivery->cq_context, sizeof(delivery->cq_context),
+				(void *)(cq_address + IBV_CQ_CONTEXT))) {
+		lose_completions(&delivery->caller, LOSS_READ_CQ, 1);
+		return 0;
+	}
+	delivery->cq_address = cq_address;
+	delivery->now = bpf_ktime_get_ns();
+	note_absence(delivery);
+	delivery->steps = SEARCH_STEPS;
+	deliver(delivery);
+	return 0;
+}
+
+static __always_inline void site_reached(struct pt_regs *ctx, __u64 cookie)
+{
+	struct thread *thread = this_thread();
+	__u32 index = COOKIE_INDEX(cookie);
+	struct site *site = bpf_map_lookup_elem(&sites, &index);
+
+	if (!thread) {
+		struct caller caller = current_caller();
+
+		note_loss(&caller);
+		return;
+	}
+	if (!site)
+		return;
+	struct ibv_wc *wc = &thread->delivery.wc;
+	__u64 address = locate(ctx, &site->wc);
+	if (bpf_probe_read_user(wc, sizeof(*wc), (void *)address)) {
+		struct caller caller = current_caller();
+
+		lose_completions(&caller, LOSS_READ_WC, 1);
+		return;
+	}
+	apply_overrides(ctx, site, wc);
+	/* Inside of a call that was seen to begin, its return delivers: this is
+	 * the comparison of both ways. */
+	struct poll_function *function = bpf_map_lookup_elem(&poll_functions, &site->function);
+	if (thread->poll.active && function && function->compares) {
+		if (thread->poll.function == site->function &&
+		    thread->poll.cookie == COOKIE_LIBRARY(cookie)) {
+			thread->site_digest = digest_completion(thread->site_digest, wc);
+			thread->site_hits++;
+			if (locate(ctx, &site->cq) != thread->poll.object)
+				thread->site_digest = ~0ULL;
+		}
+		return;
+	}
+	if (is_double(thread, ctx, COOKIE_LIBRARY(cookie), address))
+		return;
+	deliver_at_site(locate(ctx, &site->cq));
+}

@@ -1,0 +1,88 @@
+package tracer
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/rdmaradar/rdmaradar/internal/provider"
+)
+
+// missedWithout says what is not seen without the capabilities that seeing every
+// process takes.
+var missedWithout = map[string]string{
+	"CAP_SYS_PTRACE": "verbs libraries that only processes of other users have loaded, as in containers, are not found and not traced; " +
+		"of processes of other users no service name, rank or job is known",
+	"CAP_DAC_READ_SEARCH": "verbs libraries in directories that only their owner may enter are not traced",
+}
+
+// denials keeps what could not be looked into for lack of permission, and says
+// so once for each capability: hundreds of processes lack the same. It is safe
+// for concurrent use.
+type denials struct {
+	log  *slog.Logger
+	held map[string]bool
+
+	mu      sync.Mutex
+	said    map[string]bool
+	missing []string
+	first   error
+}
+
+func newDenials(log *slog.Logger, held map[string]bool) *denials {
+	return &denials{log: log, held: held, said: map[string]bool{}}
+}
+
+// note takes an error of looking into a process. It is false when the error has
+// nothing to do with a capability.
+func (d *denials) note(err error) bool {
+	denied := new(provider.PermissionError)
+	if !errors.As(err, &denied) {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.said[denied.Capability] {
+		return true
+	}
+	d.said[denied.Capability] = true
+	missed, needed := missedWithout[denied.Capability]
+	switch {
+	case d.held[denied.Capability]:
+		// Such as a network file system that does not trust root.
+		d.log.Warn("verbs libraries are not traced where a file system or security module denies access in spite of "+denied.Capability,
+			"first", denied.Path, "error", denied.Err)
+	case needed:
+		d.missing = append(d.missing, denied.Capability)
+		d.first = cmp.Or(d.first, error(&fs.PathError{Op: denied.Op, Path: denied.Path, Err: denied.Err}))
+		d.log.Warn("not everything can be seen without "+denied.Capability+": "+missed, "error", denied)
+	default:
+		d.log.Info("verbs libraries that were deleted or replaced while a process uses them are not found", "error", denied)
+	}
+	return true
+}
+
+func (d *denials) err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.missing) == 0 {
+		return nil
+	}
+	return &CapabilityError{Missing: slices.Clone(d.missing), Op: "tracing every process", Err: d.first}
+}
+
+// Impaired says what keeps the tracer from seeing every process, a
+// *CapabilityError, or nil when nothing does. What it can see it traces.
+func (t *Tracer) Impaired() error { return t.denials.err() }
+
+// notLookedInto tells of a process or library that was out of reach. Most such
+// errors are of processes that have ended, and not worth a line.
+func (t *Tracer) notLookedInto(err error, args ...any) {
+	if t.denials.note(err) {
+		return
+	}
+	t.log.Debug("a process was not looked into", append(args, "error", err)...)
+}

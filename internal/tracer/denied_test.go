@@ -1,0 +1,84 @@
+package tracer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaradar/rdmaradar/internal/provider"
+)
+
+func denied(path, capability string) error {
+	return &provider.PermissionError{Op: "read", Path: path, Capability: capability, Err: unix.EACCES}
+}
+
+func logged(held ...string) (*Tracer, func() []string) {
+	var text bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&text, nil))
+	capabilities := map[string]bool{}
+	for _, name := range held {
+		capabilities[name] = true
+	}
+	lines := func() []string {
+		return strings.FieldsFunc(text.String(), func(r rune) bool { return r == '\n' })
+	}
+	return &Tracer{log: log, denials: newDenials(log, capabilities)}, lines
+}
+
+// One line for a capability that is missing, however many processes it hides,
+// with its name and what is not seen.
+func TestMissingCapabilityIsSaidOnce(t *testing.T) {
+	tr, lines := logged("CAP_BPF")
+	if err := tr.Impaired(); err != nil {
+		t.Errorf("before anything was denied: %v", err)
+	}
+	tr.notLookedInto(fmt.Errorf("process 7: %w", fs.ErrNotExist))
+	if got := lines(); len(got) > 0 {
+		t.Errorf("a process that is gone is not worth a line: %q", got)
+	}
+	for pid := range 100 {
+		tr.notLookedInto(fmt.Errorf("process %d: %w", pid, denied(fmt.Sprintf("/proc/%d/maps", pid), "CAP_SYS_PTRACE")))
+		tr.notLookedInto(errors.Join(errors.New("other"), denied("/proc/1/root/lib", "CAP_DAC_READ_SEARCH")))
+	}
+	got := lines()
+	if len(got) != 2 {
+		t.Fatalf("%d lines, want one for each capability: %q", len(got), got)
+	}
+	for i, want := range []string{"CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"} {
+		if !strings.Contains(got[i], "level=WARN") || !strings.Contains(got[i], want) || !strings.Contains(got[i], "not traced") {
+			t.Errorf("it says: %s", got[i])
+		}
+	}
+	var missing *CapabilityError
+	if err := tr.Impaired(); !errors.As(err, &missing) || len(missing.Missing) != 2 || !errors.Is(err, unix.EACCES) {
+		t.Errorf("impaired by %v", err)
+	}
+}
+
+// What no capability helps against, or concerns single files, is said and is no
+// impairment.
+func TestOtherDenials(t *testing.T) {
+	for name, tc := range map[string]struct{ capability, says string }{
+		"held all the same": {"CAP_DAC_READ_SEARCH", "in spite of CAP_DAC_READ_SEARCH"},
+		"of single files":   {"CAP_CHECKPOINT_RESTORE (CAP_SYS_ADMIN before Linux 5.9)", "deleted or replaced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr, lines := logged("CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH")
+			for range 3 {
+				tr.notLookedInto(denied("/proc/1/root/home/a/libmlx5.so", tc.capability))
+			}
+			if got := lines(); len(got) != 1 || !strings.Contains(got[0], tc.says) || !strings.Contains(got[0], "libmlx5.so") {
+				t.Errorf("it says: %q", got)
+			}
+			if err := tr.Impaired(); err != nil {
+				t.Errorf("impaired by %v", err)
+			}
+		})
+	}
+}
