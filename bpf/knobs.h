@@ -14,5 +14,9 @@ const volatile bool have_trace_contexts = false;
 /* How many bytes wait in the ring buffer before the reader is woken. */
 const volatile __u64 wakeup_bytes = 4096;
 
+/* Set by user space where there is no probe on file mappings: then it looks at
+ * every program that is started. */
+volatile __u32 watch_execs = 0;
+
 /* Raised by user space with every collection, so that peaks start anew. */
 volatile __u32 collection = 0;

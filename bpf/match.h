@@ -131,6 +131,7 @@ struct rival_search {
 	__u64 sequence;
 	__u64 end;
 	__u64 wr_id;
+	bool any; /* not only those whose posts overlapped */
 	bool found;
 };
 
@@ -154,7 +155,7 @@ LOOP_BODY(find_rival, struct rival_search)
 		return NEXT;
 	if (!(place.entry->flags & ENTRY_SIGNALED) && !queue->sig_all)
 		return NEXT;
-	if (!is_overlapped(queue, sequence, place.entry->returned))
+	if (!state->any && !is_overlapped(queue, sequence, place.entry->returned))
 		return STOP;
 	if (place.entry->wr_id == state->wr_id) {
 		/* What is left over when the other one was taken is no more certain. */
@@ -164,15 +165,18 @@ LOOP_BODY(find_rival, struct rival_search)
 	return NEXT;
 }
 
-/* Whether posts of several threads overlapped such that another of them could
- * as well own the completion: their order in the hardware is not known. */
-static __noinline bool has_rival(struct queue *queue, __u64 sequence, __u64 wr_id)
+/* Whether another entry could as well own the completion: where posts of several
+ * threads overlapped, their order in the hardware is not known; and where later
+ * requests completed before this one, its wr_id may have been used anew because
+ * its completion was missed (any). */
+static __noinline bool has_rival(struct queue *queue, __u64 sequence, __u64 wr_id, bool any)
 {
 	struct rival_search search = {
 		.queue = queue,
 		.sequence = sequence + 1,
 		.end = queue->tail,
 		.wr_id = wr_id,
+		.any = any,
 	};
 
 	LOOP(find_rival, &search);
@@ -203,7 +207,7 @@ enum claim {
 
 /* Takes the entry found out of the queue and copies what it says. */
 static __always_inline bool take_entry(struct queue *queue, __u64 sequence, struct unit *unit, bool *overlapped,
-				       bool *ambiguous)
+				       bool *ambiguous, bool *skipped)
 {
 	struct place place = place_of(queue, sequence);
 
@@ -222,6 +226,7 @@ static __always_inline bool take_entry(struct queue *queue, __u64 sequence, stru
 	unit->returned_ns = returned & RETURNED_NS ? unit->posted_ns + (returned & RETURNED_NS) : 0;
 	unit->port_bytes = entry->port_bytes;
 	*overlapped = is_overlapped(queue, sequence, returned);
+	*skipped = entry->skipped_at != 0;
 	if (entry->flags & ENTRY_AMBIGUOUS)
 		*ambiguous = true;
 	return entry_moves(entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_DELIVERED);
@@ -260,6 +265,7 @@ __noinline int claim_request(__u32 slot)
 	bool failed = delivery->wc.status != IBV_WC_SUCCESS;
 	bool ambiguous = false;
 	bool overlapped = false;
+	bool skipped = false;
 
 	search_queue(&search, queue, delivery->wc.wr_id, failed, &delivery->steps);
 	if (!failed && !search.is_found && infer_signal_all(queue, &search))
@@ -273,14 +279,14 @@ __noinline int claim_request(__u32 slot)
 	}
 	if (!search.is_found)
 		return CLAIM_NONE;
-	if (!take_entry(queue, search.found, unit, &overlapped, &ambiguous))
+	if (!take_entry(queue, search.found, unit, &overlapped, &ambiguous, &skipped))
 		return CLAIM_RACED;
 
 	unit->status = delivery->wc.status;
 	unit->vendor_error = failed ? delivery->wc.vendor_err : 0;
 	retire_run(queue, &search, unit);
 	__sync_fetch_and_add(&queue->delivered, 1);
-	if (overlapped && has_rival(queue, search.found, unit->wr_id))
+	if ((overlapped || skipped) && has_rival(queue, search.found, unit->wr_id, skipped))
 		ambiguous = true;
 	if (queue->sync != QUEUE_SYNCED)
 		note_in_order(queue, !search.has_skipped);

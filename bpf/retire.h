@@ -48,11 +48,15 @@ static __always_inline bool is_being_posted(struct entry *entry, __u64 now)
 	return (*(volatile __u64 *)&entry->returned & RETURNED_NS) == 0 && now - entry->posted_ns < POST_MOST_NS;
 }
 
-/* Whether so many completions of later requests were delivered first that the
- * entry's own was evidently missed. */
-static __always_inline bool is_overdue(struct queue *queue, struct entry *entry)
+/* Whether so many completions of later requests were delivered first, and for
+ * so long, that the entry's own was evidently missed. A thread may be preempted
+ * between the queue and our probe while others go on. */
+#define SKIPPED_NS 1000000000ULL
+
+static __always_inline bool is_overdue(struct queue *queue, struct entry *entry, __u64 now)
 {
-	return entry->skipped_at && (__u32)queue->completions - entry->skipped_at > SKIPPED_COMPLETIONS;
+	return entry->skipped_at && (__u32)queue->completions - entry->skipped_at > SKIPPED_COMPLETIONS &&
+	       now - entry->posted_ns > SKIPPED_NS;
 }
 
 /* Gives up the oldest skipped entry when it is overdue, and with it the
@@ -61,7 +65,7 @@ static __always_inline void expire_skipped(struct queue *queue, __u64 sequence, 
 {
 	struct place place = place_of(queue, sequence);
 
-	if (place.kind != PLACE_ENTRY || !is_overdue(queue, place.entry) || is_being_posted(place.entry, now))
+	if (place.kind != PLACE_ENTRY || !is_overdue(queue, place.entry, now) || is_being_posted(place.entry, now))
 		return;
 	if (!entry_moves(place.entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_LOST))
 		return;

@@ -174,6 +174,8 @@ int process_exec(void *ctx)
 
 	if (bpf_map_lookup_elem(&processes, &caller.tgid))
 		tell(CONTROL_EXEC, caller.tgid, caller.incarnation);
+	if (watch_execs)
+		tell(CONTROL_NEW_FILE, caller.tgid, caller.incarnation);
 	return 0;
 }
 

@@ -579,6 +579,7 @@ const (
 	TrackerVarTypeSlowEvent     = "type_slow_event"
 	TrackerVarTypeStage         = "type_stage"
 	TrackerVarWakeupBytes       = "wakeup_bytes"
+	TrackerVarWatchExecs        = "watch_execs"
 )
 
 // LoadTracker returns the embedded CollectionSpec for Tracker.
@@ -697,6 +698,7 @@ type TrackerVariableSpecs struct {
 	TypeSlowEvent     *ebpf.VariableSpec `ebpf:"type_slow_event"`
 	TypeStage         *ebpf.VariableSpec `ebpf:"type_stage"`
 	WakeupBytes       *ebpf.VariableSpec `ebpf:"wakeup_bytes"`
+	WatchExecs        *ebpf.VariableSpec `ebpf:"watch_execs"`
 }
 
 // TrackerObjects contains all objects after they have been loaded into the kernel.
@@ -800,6 +802,7 @@ type TrackerVariables struct {
 	TypeSlowEvent     *ebpf.Variable `ebpf:"type_slow_event"`
 	TypeStage         *ebpf.Variable `ebpf:"type_stage"`
 	WakeupBytes       *ebpf.Variable `ebpf:"wakeup_bytes"`
+	WatchExecs        *ebpf.Variable `ebpf:"watch_execs"`
 }
 
 // TrackerPrograms contains all programs after they have been loaded into the kernel.

@@ -12,6 +12,13 @@
 //     each call is the address of a table, and the relocations of the table
 //     are the addresses of post_send, post_recv, post_srq_recv and poll_cq.
 //
+// Inside the functions it finds the sites: the instructions that run once for
+// each completion that poll_cq delivers and never on an empty poll, and those
+// at which a post reports the work request that failed. What poll_cq returns is
+// the number of completions, so a site is where that number certainly grows;
+// values are followed through the machine code to tell where the completion
+// and the CQ are at that moment.
+//
 // Everything read here belongs to somebody else and may be forged: sizes are
 // bounded, loops are bounded, and what does not add up is an error.
 //

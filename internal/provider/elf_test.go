@@ -94,14 +94,18 @@ func (e *testELF) build() []byte {
 	programs := []elf.Prog64{
 		{Type: uint32(elf.PT_LOAD), Flags: 5, Filesz: uint64(testDataAt), Memsz: uint64(testDataAt)},
 		{Type: uint32(elf.PT_LOAD), Flags: 6, Off: testDataAt, Vaddr: testData, Filesz: uint64(len(data)), Memsz: uint64(len(data))},
-		{Type: uint32(elf.PT_DYNAMIC), Flags: 6, Off: testDataAt + dynamicAt, Vaddr: testData + dynamicAt,
-			Filesz: uint64(len(dynamic) * 16), Memsz: uint64(len(dynamic) * 16)},
+		{
+			Type: uint32(elf.PT_DYNAMIC), Flags: 6, Off: testDataAt + dynamicAt, Vaddr: testData + dynamicAt,
+			Filesz: uint64(len(dynamic) * 16), Memsz: uint64(len(dynamic) * 16),
+		},
 		{Type: uint32(elf.PT_GNU_EH_FRAME), Flags: 4, Off: uint64(header), Vaddr: uint64(header), Filesz: 0x400, Memsz: 0x400},
 		{Type: uint32(elf.PT_GNU_RELRO), Flags: 4, Off: testDataAt, Vaddr: testData, Filesz: uint64(len(data)), Memsz: uint64(len(data))},
 	}
 	ident := [16]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1}
-	put(0, elf.Header64{Ident: ident, Type: uint16(elf.ET_DYN), Machine: uint16(elf.EM_X86_64), Version: 1,
-		Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: uint16(len(programs)), Shentsize: 64})
+	put(0, elf.Header64{
+		Ident: ident, Type: uint16(elf.ET_DYN), Machine: uint16(elf.EM_X86_64), Version: 1,
+		Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: uint16(len(programs)), Shentsize: 64,
+	})
 	at = 64
 	for _, p := range programs {
 		at = put(at, p)

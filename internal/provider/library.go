@@ -128,8 +128,10 @@ type Slots struct {
 // wanted lists the slots that are targets.
 func (s Slots) wanted() [4]slotFunction {
 	return [4]slotFunction{
-		{s.PostSend, PostSend}, {s.PostRecv, PostRecv},
-		{s.PostSRQRecv, PostSRQRecv}, {s.PollCQ, PollCQ},
+		{s.PostSend, PostSend},
+		{s.PostRecv, PostRecv},
+		{s.PostSRQRecv, PostSRQRecv},
+		{s.PollCQ, PollCQ},
 	}
 }
 

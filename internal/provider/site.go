@@ -118,7 +118,8 @@ func (k SiteKind) String() string {
 
 // SiteSet holds the sites of one function. Together they execute once for
 // each completion that poll_cq delivers and never when it delivers none; for
-// posts, only when the post fails.
+// posts, only when the post fails. Functions may have sites in common, in a
+// helper that several of them call: the locations differ then.
 type SiteSet struct {
 	Function Function
 	// FunctionOffset is Target.Offset of the function.
@@ -127,6 +128,11 @@ type SiteSet struct {
 	Kind           SiteKind
 	// Reason says in a sentence what is missing, "" for SitesFull.
 	Reason string
+	// Shared says in a sentence which other code of the library also leads to
+	// some of the sites, "" if there is none: while that runs (bnxt_re polls
+	// when it resizes a CQ, ionic for extended CQs) the sites count what
+	// poll_cq does not deliver.
+	Shared string
 }
 
 // SitesOf returns the sites of the function at the file offset.

@@ -13,7 +13,7 @@ type event struct {
 	passed map[[2]int]bool
 }
 
-// candidate of an event is one instruction at which a probe may stand.
+// siteCandidate is one instruction at which a probe for an event may stand.
 type siteCandidate struct {
 	site  Site
 	score int

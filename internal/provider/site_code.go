@@ -7,8 +7,8 @@ import (
 
 // Bounds on the code examined for the sites of one function.
 const (
-	maxSiteSteps  = 1 << 15
-	maxSiteBlocks = 1 << 13
+	maxSiteSteps  = 1 << 14
+	maxSiteBlocks = 1 << 11
 )
 
 // codeMap gives instructions by address: only such as a straight sweep over
@@ -28,8 +28,9 @@ func newCodeMap(a *analysis) *codeMap {
 	return &codeMap{a: a, functions: map[span]*function{}, steps: map[uint64]*step{}, returning: map[uint64]bool{}, changed: map[uint64]registers{}, budget: maxSiteEffort}
 }
 
-// maxSiteEffort bounds the work on the sites of one file.
-const maxSiteEffort = 30_000_000
+// maxSiteEffort bounds the work on the sites of one file, in instructions
+// examined and executed. The largest provider of rdma-core 65 takes a fifth.
+const maxSiteEffort = 8_000_000
 
 func (c *codeMap) spend(n int) bool {
 	c.budget -= n
@@ -134,7 +135,8 @@ func (c *codeMap) returns(address uint64) bool {
 type block struct {
 	steps         []*step
 	before, after []int
-	// ends marks the ways out of the function.
+	// returns and exits mark the ways out of the function: a return, or a jump
+	// to code that is not followed.
 	returns, exits bool
 }
 
@@ -152,7 +154,7 @@ type graph struct {
 	unresolved []*step
 }
 
-// reached is what exploring finds.
+// explorer follows the control flow and remembers what it reached.
 type explorer struct {
 	c       *codeMap
 	steps   map[uint64]*step

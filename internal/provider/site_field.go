@@ -42,11 +42,17 @@ func fieldsOf(w *walk, o *outputs, web *web) *fields {
 		if s.flow != flowCall || counted[s.address] {
 			return
 		}
-		local, _ := w.c.callee(s)
-		if local == 0 {
+		local, imported := w.c.callee(s)
+		passed := w.c.a.cpu.passed
+		switch {
+		case writesFirst(imported):
+			passed = passed[:1]
+		case local == 0 && imported != "":
+			// Of others (locks, logs) none is given a completion; their unused
+			// argument registers may still hold one.
 			return
 		}
-		for _, r := range w.c.a.cpu.passed {
+		for _, r := range passed {
 			if o.contains(state.register(r).of) {
 				f.handovers[[2]int{b, i}] = handover{b, i, state.register(r)}
 			}
@@ -98,4 +104,14 @@ func (f *fields) remaining(group []int, block, index int, passed map[[2]int]bool
 		}
 	}
 	return straight, elsewhere
+}
+
+// writesFirst lists the imports that write where their first argument points.
+func writesFirst(imported string) bool {
+	switch imported {
+	case "memcpy", "memmove", "memset", "__memcpy_chk", "__memmove_chk", "__memset_chk":
+		return true
+	default:
+		return false
+	}
 }

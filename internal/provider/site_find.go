@@ -40,8 +40,9 @@ func none(reason string, arguments ...any) SiteSet {
 type pollFinder struct {
 	c     *codeMap
 	sites []Site
-	// gaps says what is missing.
-	gaps []string
+	// gaps says what is missing, shared who else leads to the sites.
+	gaps   []string
+	shared string
 }
 
 // maxDepth bounds how far into local functions the search goes.
@@ -155,9 +156,13 @@ func (f *pollFinder) calls(w *walk, o *outputs, web *web, depth int) error {
 		if s == nil || !ok {
 			continue
 		}
-		local, _ := f.c.callee(s)
+		local, imported := f.c.callee(s)
 		state := w.before(b, index)
-		if local == 0 || !f.passes(o, state) {
+		if imported != "" || !f.passes(o, state) {
+			continue
+		}
+		if local == 0 {
+			f.gap("what delivers completions at the call at %#x is unknown", s.address)
 			continue
 		}
 		if states[local] == nil {
@@ -169,6 +174,7 @@ func (f *pollFinder) calls(w *walk, o *outputs, web *web, depth int) error {
 		f.c.restrict(states[local], f.c.calledState(w, o, state, tables[local]), tables[local])
 	}
 	for _, local := range order {
+		f.elsewhere(w, local)
 		if depth == maxDepth {
 			return fmt.Errorf("%w: completions are delivered more than %d calls deep", ErrUnresolved, maxDepth)
 		}
@@ -177,6 +183,22 @@ func (f *pollFinder) calls(w *walk, o *outputs, web *web, depth int) error {
 		}
 	}
 	return nil
+}
+
+// elsewhere looks for other callers of a local function, for which its sites
+// would count what this poll_cq does not deliver.
+func (f *pollFinder) elsewhere(w *walk, local uint64) {
+	f.c.a.references(map[uint64]bool{local: true}, func(at uint64) {
+		for back := uint64(0); back < 3; back++ {
+			s := f.c.at(at - back)
+			if s == nil || !s.direct || s.target != local {
+				continue
+			}
+			if _, _, own := w.position(s.address); !own {
+				f.shared = fmt.Sprintf("the function at %#x is also called from %#x", local, s.address)
+			}
+		}
+	})
 }
 
 // passes reports whether a pointer into the array is among the arguments.
@@ -268,7 +290,7 @@ func (f *pollFinder) result() SiteSet {
 		}
 		return none("nothing counts completions in what the function returns")
 	}
-	set := SiteSet{Kind: SitesFull}
+	set := SiteSet{Kind: SitesFull, Shared: f.shared}
 	if len(f.gaps) > 0 {
 		set.Kind = SitesPartial
 	}

@@ -164,3 +164,53 @@ func siteProgram(t *testing.T, l *Library, index int, s *Site, buffer int) asm.I
 	add(asm.Mov.Imm(asm.R0, 0), asm.Return())
 	return out
 }
+
+// siteCounters counts the hits of sites in every process that uses a file.
+type siteCounters struct {
+	counts *ebpf.Map
+}
+
+// countSites puts a counting probe on every site, in all processes.
+func countSites(t *testing.T, library string, sites []Site) *siteCounters {
+	t.Helper()
+	counts, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: uint32(len(sites))})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = counts.Close() })
+	file, err := link.OpenExecutable(library)
+	require.NoError(t, err)
+	for i, site := range sites {
+		program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+			Type: ebpf.Kprobe, AttachType: ebpf.AttachTraceUprobeMulti, License: "GPL",
+			Instructions: asm.Instructions{
+				asm.Mov.Imm(asm.R1, int32(i)), asm.StoreMem(asm.RFP, -8, asm.R1, asm.DWord),
+				asm.LoadMapPtr(asm.R1, counts.FD()), asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -8),
+				asm.FnMapLookupElem.Call(), asm.JEq.Imm(asm.R0, 0, "end"),
+				asm.Mov.Imm(asm.R1, 1), asm.AddAtomic.Mem(asm.R0, asm.R1, asm.DWord, 0),
+				asm.Mov.Imm(asm.R0, 0).WithSymbol("end"), asm.Return(),
+			},
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = program.Close() })
+		attached, err := file.UprobeMulti(nil, program, &link.UprobeMultiOptions{Addresses: []uint64{site.Offset}})
+		if errors.Is(err, ebpf.ErrNotSupported) {
+			t.Skipf("this kernel has no uprobe_multi links (Linux 6.6): %v", err)
+		}
+		require.NoError(t, err, "site at %#x", site.Offset)
+		t.Cleanup(func() { _ = attached.Close() })
+	}
+	return &siteCounters{counts}
+}
+
+// sum is the number of hits of all sites of a function.
+func (c *siteCounters) sum(t *testing.T, sites []Site, function Function) uint64 {
+	t.Helper()
+	var total uint64
+	for i, site := range sites {
+		var n uint64
+		require.NoError(t, c.counts.Lookup(uint32(i), &n))
+		if site.Function == function {
+			total += n
+		}
+	}
+	return total
+}

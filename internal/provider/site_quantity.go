@@ -61,7 +61,7 @@ const (
 	kindJoin
 )
 
-// origin of a quantity, by which it is recognised.
+// quantityKey is the origin of a quantity, by which it is recognised.
 type quantityKey struct {
 	kind quantityKind
 	// at is the address of the instruction or block, part tells several of

@@ -39,7 +39,7 @@ func (s *machineState) register(r register) word {
 }
 
 // maxSlots bounds the slots of one frame that are followed.
-const maxSlots = 1024
+const maxSlots = 128
 
 // write puts a word into a slot of the frame and forgets what it overlaps.
 func (s *machineState) write(at cell, size int, w word) {

@@ -205,14 +205,16 @@ func (k *kernelSide) attachSystem() error {
 		}
 		k.system = append(k.system, l)
 	}
-	if !k.watchesFiles {
-		return nil
-	}
-	l, err := link.AttachTracing(link.TracingOptions{Program: k.collection.Programs[fileWatcher]})
-	if err != nil {
+	if k.watchesFiles {
+		l, err := link.AttachTracing(link.TracingOptions{Program: k.collection.Programs[fileWatcher]})
+		if err == nil {
+			k.system = append(k.system, l)
+			return nil
+		}
 		k.watchesFiles = false
-		return nil
 	}
-	k.system = append(k.system, l)
+	if err := k.collection.Variables["watch_execs"].Set(uint32(1)); err != nil {
+		return fmt.Errorf("watching programs that are started: %w", err)
+	}
 	return nil
 }

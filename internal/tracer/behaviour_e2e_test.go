@@ -35,6 +35,16 @@ func stageShares(pairs []pair) map[string]float64 {
 	return shares
 }
 
+// lateShare is how much of the time completions truly waited for the poller.
+func lateShare(pairs []pair) float64 {
+	var total, late time.Duration
+	for _, p := range pairs {
+		total += p.seen.Duration()
+		late += time.Duration(p.truth.PollAfter - p.truth.Due)
+	}
+	return float64(late) / float64(max(total, 1))
+}
+
 // A thread that polls late is told from a device that is slow: the first one's
 // time is in the stage poll, the other's in the stage device.
 func TestLatePollerIsToldFromSlowDevice(t *testing.T) {
@@ -42,9 +52,12 @@ func TestLatePollerIsToldFromSlowDevice(t *testing.T) {
 		t.Run(scenario, func(t *testing.T) {
 			tr := startTracer(t, everything)
 			r := simulate(t, tr, scenario, "--seconds", "1.2")
-			shares := stageShares(r.checkPairs())
-			t.Logf("shares of the stages: %v", shares)
-			if shares[stage] < 0.6 {
+			pairs := r.checkPairs()
+			shares := stageShares(pairs)
+			late := lateShare(pairs)
+			t.Logf("shares of the stages: %v; %.2f of the time the completion waited for the poller", shares, late)
+			// What this machine itself was late is not the device's.
+			if stage == "device" && shares[stage] < 0.8-2*late || stage == "poll" && shares[stage] < 0.6 {
 				t.Errorf("the stage %s has %.0f%% of the time", stage, 100*shares[stage])
 			}
 		})
@@ -87,7 +100,6 @@ func TestSaturatedPortIsNotSlow(t *testing.T) {
 // A request that never completes is reported once, within five seconds.
 func TestHangIsReportedOnce(t *testing.T) {
 	tr := startTracer(t, tracer.Config{Threshold: 50 * time.Microsecond})
-	makeKnown(t, nil)
 	collected := collect(tr)
 	w := startWorkload(t, "hang", "--seconds", "6")
 	w.waitReady()

@@ -91,7 +91,38 @@ func runPrivately(m *testing.M) (int, error) {
 			return 0, err
 		}
 	}
+	for _, name := range []string{"libverbsim-rdmav34.so", "libverbsim-rdmav34-nocet.so"} {
+		stop, err := keepMapped(name)
+		if err != nil {
+			return 0, err
+		}
+		defer stop()
+	}
 	return m.Run(), nil
+}
+
+// keepMapped runs a process that has the libraries mapped and does nothing: a
+// tracer that starts finds them, as it finds those that are installed.
+func keepMapped(provider string) (stop func(), err error) {
+	ready := filepath.Join(private, provider+".ready")
+	command := exec.Command(filepath.Join(private, "verbsim"), "perftest-lat", "--requests", "1",
+		"--provider", filepath.Join(private, provider), "--ready-file", ready, "--wait-file", filepath.Join(private, "never"))
+	command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+private)
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	stop = func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	}
+	for range 400 {
+		if _, err := os.Stat(ready); err == nil {
+			return stop, nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	stop()
+	return nil, fmt.Errorf("%s was not ready within 4 s", provider)
 }
 
 func binary(_ *testing.T, name string) string { return filepath.Join(private, name) }
@@ -221,23 +252,6 @@ func waitForFile(t *testing.T, path string, limit time.Duration) {
 	t.Fatalf("%s did not appear within %v", path, limit)
 }
 
-// makeKnown lets the tracer meet the provider's library, so that the workload
-// is seen from its start, as that of any library on disk is.
-func makeKnown(t *testing.T, flags []string) {
-	t.Helper()
-	args := []string{"--requests", "1", "--start-delay-ms", "400"}
-	for i, flag := range flags {
-		if flag == "--provider" {
-			args = append(args, flag, flags[i+1])
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if out, err := simulator(ctx, t, "perftest-lat", args...).CombinedOutput(); err != nil {
-		t.Fatalf("verbsim %v: %v: %s", args, err, out)
-	}
-}
-
 // run is one scenario as both sides saw it.
 type run struct {
 	t             *testing.T
@@ -251,12 +265,6 @@ type run struct {
 
 // simulate runs a scenario under the tracer from its start to its end.
 func simulate(t *testing.T, tr *tracer.Tracer, scenario string, flags ...string) *run {
-	t.Helper()
-	makeKnown(t, flags)
-	return follow(t, tr, scenario, flags...)
-}
-
-func follow(t *testing.T, tr *tracer.Tracer, scenario string, flags ...string) *run {
 	t.Helper()
 	return followWith(t, tr, collect(tr), scenario, flags...)
 }

@@ -67,8 +67,12 @@ func TestEveryScenarioAtSites(t *testing.T) {
 				r.checkCounts()
 			}
 			r.checkTimed(scenario)
-			if mode := simMode(t, tr); mode != "site" {
-				t.Errorf("completions are now observed by %s", mode)
+			// A suspicion or an idle unsynced queue brings entry and return
+			// back for a while; what must not be is that sites are given up.
+			if mode := simMode(t, tr); mode == "windows" {
+				t.Error("the completion sites were given up")
+			} else if mode != "site" {
+				t.Logf("completions are now observed by %s", mode)
 			}
 		})
 	}
@@ -78,12 +82,12 @@ func TestEveryScenarioAtSites(t *testing.T) {
 // still told from a device that was slow; what has no evidence is one stage.
 func (r *run) checkLatePoller(pairs []pair) {
 	r.t.Helper()
-	var late, poll, total time.Duration
+	var poll, total time.Duration
 	for _, p := range pairs {
 		total += p.seen.Duration()
 		poll += p.seen.Stages[verbs.StagePoll]
-		late += time.Duration(p.truth.PollAfter - p.truth.Due)
 	}
+	late := time.Duration(lateShare(pairs) * float64(total))
 	r.t.Logf("together %v, truly polled late by %v, in the stage poll %v", total, late, poll)
 	// Half of the time the late poller sleeps, half of it it computes.
 	if r.truth.Scenario == "late-poller" && poll < late/4 {
@@ -100,7 +104,6 @@ func (r *run) checkLatePoller(pairs []pair) {
 // completion sites.
 func reachSites(t *testing.T, tr *tracer.Tracer) {
 	t.Helper()
-	makeKnown(t, nil)
 	for range 10 {
 		w := startWorkload(t, "nccl", "--seconds", "1.5")
 		w.waitReady()
