@@ -146,30 +146,43 @@ func (t *Tracer) control(ctx context.Context, event bpf.TrackerControlEvent) err
 	}
 }
 
-// lookInto probes the verbs libraries of one process that are not known yet,
-// now and once more a little later. It does not hold up the control events.
+// lookInto probes the verbs libraries of one process that are not known yet:
+// now, with every further event, and once more a little after the last. It does
+// not hold up the control events.
 func (t *Tracer) lookInto(ctx context.Context, tgid uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.looking[tgid] {
-		return // The second look is still to come.
+	if again, ok := t.looking[tgid]; ok {
+		select {
+		case again <- struct{}{}:
+		default: // It was asked to already.
+		}
+		return
 	}
 	if len(t.looking) >= mostLooks {
 		t.missed.Add(1)
 		return
 	}
-	t.looking[tgid] = true
-	t.run(func() {
+	again := make(chan struct{}, 1)
+	t.looking[tgid] = again
+	t.run(func() { t.keepLooking(ctx, tgid, again) })
+}
+
+func (t *Tracer) keepLooking(ctx context.Context, tgid uint32, again <-chan struct{}) {
+	for asked := true; asked; {
 		t.lookNow(tgid)
 		select {
+		case <-again:
 		case <-ctx.Done():
+			asked = false
 		case <-time.After(lookAgainAfter):
+			asked = false
 		}
-		t.mu.Lock()
-		delete(t.looking, tgid)
-		t.mu.Unlock()
-		t.lookNow(tgid)
-	})
+	}
+	t.mu.Lock()
+	delete(t.looking, tgid)
+	t.mu.Unlock()
+	t.lookNow(tgid)
 }
 
 func (t *Tracer) lookNow(tgid uint32) {

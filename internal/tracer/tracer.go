@@ -63,8 +63,9 @@ type Tracer struct {
 	// decided are the processes that were asked about in TakesProcess.
 	decided  map[verbs.ProcessID]bool
 	reported map[stuckKey]bool
-	// looking are the processes that are being looked into.
-	looking    map[uint32]bool
+	// looking are the processes that are being looked into, with a way to ask
+	// for one more look.
+	looking    map[uint32]chan struct{}
 	nextCQScan uint64
 	// unforgotten says that processes ended since the last scan.
 	unforgotten bool
@@ -107,7 +108,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		exited:      map[verbs.ProcessID]bool{},
 		decided:     map[verbs.ProcessID]bool{},
 		reported:    map[stuckKey]bool{},
-		looking:     map[uint32]bool{},
+		looking:     map[uint32]chan struct{}{},
 	}
 	if err := t.begin(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+/* The time that the device is given beyond its latency. */
+#define GATHER_NS 20000000
 #define DRAIN_NS 10000000000ull
 /* What a late turn makes up for, in seconds and posts, so that no storm follows a pause. */
 #define BURST_SECONDS 0.002
@@ -150,6 +152,27 @@ static void pause_turn(struct driver *d, struct plan *p)
 		poll_all(d, p);
 }
 
+/*
+ * Lets --gather requests become outstanding, waits until the device is done with
+ * them, and takes them in one poll. Whether polls have to wait for that.
+ */
+static bool gather(struct driver *d, struct plan *p)
+{
+	const struct options *o = &d->opt;
+	int got;
+
+	if (!o->gather || p->gathered || get(&d->posted) < o->gather_after)
+		return false;
+	if (in_flight(p) < o->gather)
+		return true;
+	sleep_ns((uint64_t)(o->latency_us * 1000) + GATHER_NS);
+	got = poll_cq(d, p->cqs[0], (int)o->gather);
+	if (got != (int)o->gather)
+		fail(d, "--gather %u: one poll found %d completions", o->gather, got);
+	p->gathered = true;
+	return false;
+}
+
 void drive(struct driver *d, struct plan *p)
 {
 	run_start(d);
@@ -162,8 +185,11 @@ void drive(struct driver *d, struct plan *p)
 		post_turn(d, p);
 		if (p->before_poll)
 			p->before_poll(d, p);
-		poll_all(d, p);
+		if (!gather(d, p))
+			poll_all(d, p);
 	}
+	if (d->opt.gather && !p->gathered)
+		fail(d, "--gather %u: so many requests were never outstanding", d->opt.gather);
 	post_tails(d, p);
 	drain(d, p);
 }

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#define MAX_POLL 256
+#define MAX_POLL 1024
 #define MAX_NUMBERS 16384 /* queue pair numbers a simulated device gives out */
 #define MAX_DEVICES 2
 #define FIRST_QPN 0xa10400u
@@ -81,6 +81,7 @@ struct queue {
 	_Atomic uint32_t posts_begun; /* posts ever begun */
 	uint64_t created_ns, destroyed_ns;
 	struct spike *spike; /* armed, and its request not yet complete */
+	size_t evict;	     /* bytes of the list of the next post that go out of memory before it */
 	struct counts n;
 };
 

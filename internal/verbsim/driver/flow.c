@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 void flow_init(struct driver *d, struct flow *f, struct queue *q)
 {
@@ -18,13 +19,26 @@ void flow_init(struct driver *d, struct flow *f, struct queue *q)
 		.size = o->size,
 		.sges = 1,
 		.credit = UINT64_MAX,
+		.wr_id_period = o->wr_ids,
+		.evict_post = o->evict_post,
 	};
+}
+
+/* Pages that are shared keep their contents when they are taken out of the page table. */
+static void *evictable(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
 }
 
 static void allocate(struct flow *f)
 {
+	size_t bytes;
+
 	f->longest = f->longest > f->chain ? f->longest : f->chain;
-	f->wrs = calloc(f->longest, sizeof(*f->wrs));
+	bytes = f->longest * sizeof(*f->wrs);
+	f->wrs = f->evict_post ? evictable(bytes) : calloc(1, bytes);
 	f->sgl = calloc((size_t)f->longest * f->sges + 1, sizeof(*f->sgl));
 	if (f->wrs && f->sgl)
 		return;
@@ -34,13 +48,16 @@ static void allocate(struct flow *f)
 
 static uint64_t wr_id(const struct flow *f, uint32_t i)
 {
+	uint32_t n;
+
 	switch (f->wr_ids) {
 	case WR_ID_CONSTANT:
 		return f->wr_id_base;
 	case WR_ID_SLOT:
 		return f->wr_id_base + f->posts % NCCL_SLOTS;
 	default:
-		return f->wr_id_base + f->q->head + i;
+		n = f->q->head + i;
+		return f->wr_id_base + (f->wr_id_period ? n % f->wr_id_period : n);
 	}
 }
 
@@ -116,7 +133,18 @@ void flow_post(struct driver *d, struct flow *f)
 	int err;
 
 	flow_build(f, f->chain, false);
+	if (f->posts + 1 == f->evict_post)
+		f->q->evict = f->chain * sizeof(*f->wrs);
 	if (post_send(d, f->q, f->wrs, f->chain, &err) != f->chain)
 		fail(d, "ibv_post_send on 0x%x: %s", f->q->qpn, strerror(err));
 	f->posts++;
+}
+
+void flow_free(struct flow *f)
+{
+	if (f->wrs && f->evict_post)
+		munmap(f->wrs, f->longest * sizeof(*f->wrs));
+	else
+		free(f->wrs);
+	free(f->sgl);
 }

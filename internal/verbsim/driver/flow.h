@@ -25,6 +25,8 @@ struct flow {
 	struct ibv_ah *ah; /* UD */
 	uint32_t remote_qpn;
 	uint64_t posts, credit; /* chains posted, and how many may be */
+	uint64_t wr_id_period;	/* WR_ID_SEQUENCE goes round after so many, 0: never */
+	uint64_t evict_post;	/* the post whose list is out of memory, from 1; 0: none */
 	bool keep_tail;		/* leave unsignaled requests behind at the end, as NCCL does */
 	uint32_t longest;	/* room in the arrays, at least chain */
 	struct ibv_send_wr *wrs;
@@ -42,6 +44,7 @@ struct plan {
 	uint64_t paced;	   /* posts so far */
 	uint32_t rotation; /* the flow that is next */
 	uint64_t next_spike;
+	bool gathered; /* the poll of --gather is over */
 	void (*turn)(struct driver *d, struct plan *p);	       /* before the posts of a turn */
 	void (*before_poll)(struct driver *d, struct plan *p); /* before polls */
 	void *private;
@@ -54,6 +57,7 @@ void flow_build(struct flow *f, uint32_t n, bool close);
 bool flow_fits(const struct flow *f);
 /* Posts one chain; a refusal is a failure. */
 void flow_post(struct driver *d, struct flow *f);
+void flow_free(struct flow *f);
 
 /* Runs the plan from start to drained end. */
 void drive(struct driver *d, struct plan *p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "options.h"
+#include "driver.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -18,6 +18,9 @@ struct flag {
 	const char *what;
 };
 
+/* As long as a program takes to find its peers, at the least. */
+#define CONNECT_MS 100
+
 #define AT(field) offsetof(struct options, field)
 
 static const struct flag flags[] = {
@@ -30,6 +33,10 @@ static const struct flag flags[] = {
 	{ "qps", U32, AT(qps), 1, 16384, "queue pairs that send" },
 	{ "chain", U32, AT(chain), 1, 32768, "work requests of a post" },
 	{ "threads", U32, AT(threads), 1, 64, "threads that post (threads)" },
+	{ "wr-ids", U64, AT(wr_ids), 0, 1e15, "rising wr_ids go round after so many, 0: never" },
+	{ "evict-post", U64, AT(evict_post), 0, 1e15, "this post of each queue has its list out of memory" },
+	{ "gather", U32, AT(gather), 0, MAX_POLL, "once, one poll that finds so many completions" },
+	{ "gather-after", U64, AT(gather_after), 0, 1e15, "requests that are posted before it" },
 	{ "op", OPCODE, AT(op), 0, 0, "write, write-imm, send, send-imm, read, swap or add" },
 	{ "latency-us", REAL, AT(latency_us), 0, 1e9, "time from the wire to the completion" },
 	{ "rate-gbps", REAL, AT(rate_gbps), 0, 1e5, "rate of the port, 0: infinite" },
@@ -38,6 +45,7 @@ static const struct flag flags[] = {
 	{ "spikes-per-second", REAL, AT(spikes_per_second), 0, 1e4, "spikes on the first QP" },
 	{ "slow-share", REAL, AT(slow_share), 0, 0.5, "share of posts that are --spike-us late, on one more QP" },
 	{ "late-us", REAL, AT(late_us), 0, 1e9, "how late the late poller is" },
+	{ "connect-ms", U32, AT(connect_ms), 0, 1e6, "time between opening the first device and making queues" },
 	{ "warmup-quiet-ms", U32, AT(warmup_quiet_ms), 0, 1e9, "nothing is slow in this time" },
 	{ "start-delay-ms", U32, AT(start_delay_ms), 0, 1e9, "wait before the first post" },
 	{ "wait-file", TEXT, AT(wait_file), 0, 0, "wait for this file before the first post" },
@@ -197,6 +205,7 @@ const struct scenario *options_parse(struct options *o, int argc, char **argv)
 		exit(2);
 	}
 	*o = s->defaults;
+	o->connect_ms = CONNECT_MS;
 	o->scenario = s->name;
 	fill_common(o);
 	fill_long(longs);

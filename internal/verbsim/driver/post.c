@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static uint64_t bytes_of(const struct ibv_send_wr *wr)
 {
@@ -49,6 +50,14 @@ static void count(struct driver *d, struct queue *q, uint32_t n, uint32_t accept
 	add(&d->posted, accepted);
 }
 
+/* Nothing of the list is in memory until the provider reads it, as after a swap. */
+static void evict(struct driver *d, struct queue *q, struct ibv_send_wr *wrs)
+{
+	if (madvise(wrs, q->evict, MADV_DONTNEED))
+		fail(d, "taking the list of a post on 0x%x out of memory: %s", q->qpn, strerror(errno));
+	q->evict = 0;
+}
+
 uint32_t post_unsound(struct driver *d, struct queue *q, struct ibv_send_wr *wrs, uint32_t n,
 		      uint32_t sound, int *err)
 {
@@ -57,6 +66,8 @@ uint32_t post_unsound(struct driver *d, struct queue *q, struct ibv_send_wr *wrs
 	uint64_t before, after;
 
 	enter(q, wrs, n, sound);
+	if (q->evict)
+		evict(d, q, wrs);
 	before = now_ns();
 	*err = ibv_post_send(q->qp, wrs, &bad);
 	after = now_ns();

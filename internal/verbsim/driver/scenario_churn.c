@@ -23,8 +23,7 @@ static void be_born(struct driver *d, struct plan *p, struct life *l)
 				   .sig_all = l->round % 3 == 2 };
 	struct queue *q = queue_open(d, p->cqs[0]->dev, &attr);
 
-	free(l->flow.wrs);
-	free(l->flow.sgl);
+	flow_free(&l->flow);
 	queue_connect(d, q, REMOTE_QPN);
 	flow_init(d, &l->flow, q);
 	l->flow.wr_ids = l->round % 2 ? WR_ID_SLOT : WR_ID_SEQUENCE;

@@ -63,6 +63,9 @@ struct device *device_open(struct driver *d, const char *name, int check_pointer
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (!dev->mr)
 		die("ibv_reg_mr", name, strerror(errno));
+	/* Programs exchange addresses with their peers before they make queues. */
+	if (d->ndevs == 0)
+		sleep_ns(d->opt.connect_ms * 1000000ull);
 	d->devs[d->ndevs++] = dev;
 	return dev;
 }

@@ -42,7 +42,7 @@ struct verbsim_effect {
 #define VERBSIM_VENDOR_RECV 0x8000u
 
 /* The completions of the last poll whose due time is kept, see due. */
-#define VERBSIM_DUE 256
+#define VERBSIM_DUE 1024
 
 struct verbsim_api {
 	/*

@@ -1,0 +1,218 @@
+//go:build e2e
+
+package tracer_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/tracer"
+	"github.com/rdmaradar/rdmaradar/internal/verbsim"
+)
+
+// The list of one post is not in memory when the probe reads it: the request
+// cannot be followed, and no other one is taken for it, though all wr_ids are
+// equal.
+func TestPostOutOfMemoryIsNoWrongPair(t *testing.T) {
+	tr := startTracer(t, everything)
+	r := simulate(t, tr, "rate", "--requests", "8000", "--seconds", "20", "--qps", "1", "--rate", "10000",
+		"--depth", "64", "--latency-us", "3000", "--wr-ids", "1", "--evict-post", "2000")
+	r.checkBooks()
+	r.checkCounts()
+	r.checkPairs()
+	if r.lost("unreadable_request") == 0 {
+		t.Error("every request was read: this says nothing")
+	}
+	// What came before was certain, and what comes after is not.
+	if got := r.completions(); got.Matched < 1000 || got.Unsynced < 1000 {
+		t.Errorf("2,000 of 8,000 requests come before the loss, but %+v", got)
+	}
+}
+
+// In mid-stream, wr_ids that rise for a while and go round sooner than a queue
+// is deep look like those of requests that are outstanding: nothing is timed.
+func TestMidstreamWithShortRoundOfIDs(t *testing.T) {
+	r := joinMidstream(t, "rate", "--requests", "40000", "--qps", "1", "--rate", "20000", "--depth", "128",
+		"--latency-us", "10000", "--wr-ids", "40")
+	r.checkBooks()
+	r.checkPairs()
+	if got := r.completions(); got.Matched != 0 || got.Unsynced < 1000 {
+		t.Errorf("nothing is certain, but %+v", got)
+	}
+}
+
+// Requests of sq_sig_all queues ask for no completion and get one: their
+// wr_ids align the queue in mid-stream as those of others do.
+func TestMidstreamAlignsSigAll(t *testing.T) {
+	r := joinMidstream(t, "sig-all", "--requests", "40000", "--rate", "20000")
+	r.checkBooks()
+	r.checkPairs()
+	if got := r.completions(); got.Matched < 1000 || got.Unsynced == 0 {
+		t.Errorf("mid-stream with rising wr_ids, but %+v", got)
+	}
+}
+
+// joinMidstream starts the tracer when the workload has posted for a while.
+func joinMidstream(t *testing.T, scenario string, flags ...string) *run {
+	t.Helper()
+	requireRoot(t)
+	w := startWorkload(t, scenario, append([]string{"--midstream", "--seconds", "20"}, flags...)...)
+	w.release()
+	w.waitReady()
+	time.Sleep(200 * time.Millisecond)
+	tr := startTracer(t, everything)
+	r := &run{t: t, collected: collect(tr)}
+	r.truth, r.records = w.wait()
+	time.Sleep(200 * time.Millisecond)
+	r.seen = r.collected.settle()
+	r.after = snapshot(t, tr)
+	return r
+}
+
+// A poll that returns more completions than are looked at leaves requests whose
+// completions went by; those that have their wr_ids later are not taken for them.
+func TestPollTooDeepIsNoWrongPair(t *testing.T) {
+	const depth, gathered = "512", 400
+	tr := startTracer(t, everything)
+	r := simulate(t, tr, "rate", "--requests", "20000", "--seconds", "20", "--qps", "1", "--rate", "20000",
+		"--depth", depth, "--wr-ids", depth, "--latency-us", "20000", "--gather", "400", "--gather-after", "8000")
+	r.checkBooks()
+	r.checkPairs()
+	got := r.completions()
+	unseen := r.truth.Counts.Completions - got.Seen
+	if unseen == 0 || unseen >= gathered {
+		t.Errorf("of a poll of %d completions, %d were not looked at: this says nothing", gathered, unseen)
+	}
+	if lost := r.lost("batch_too_deep"); lost != unseen {
+		t.Errorf("%d completions were not looked at, %d counted", unseen, lost)
+	}
+	if got.Matched < 1000 {
+		t.Errorf("8,000 requests come before the loss, but %+v", got)
+	}
+}
+
+// A library that changes in its place, as with upgrades, is probed anew each
+// time, and each time takes the place of its predecessor.
+func TestChangingLibraryTakesOneCookie(t *testing.T) {
+	const rounds = 30
+	dir := copyLibraries(t)
+	tr := startTracer(t, tracer.Config{Threshold: time.Hour})
+	simulateFrom(t, dir, "--requests", "1", "--start-delay-ms", "300").wait()
+	probes, free := len(snapshot(t, tr).Probes), tracer.FreeCookies(tr)
+	anew := 0
+	for range rounds {
+		now := time.Now()
+		if err := os.Chtimes(filepath.Join(dir, "libverbsim-rdmav34.so"), now, now); err != nil {
+			t.Fatal(err)
+		}
+		simulateFrom(t, dir, "--requests", "1", "--start-delay-ms", "60").wait()
+		after := tracer.FreeCookies(tr)
+		if len(after) != len(free) {
+			t.Fatalf("%d cookies are free after the library changed, %d before", len(after), len(free))
+		}
+		if after[0] != free[0] {
+			anew++
+		}
+		free = after
+	}
+	if got := len(snapshot(t, tr).Probes); got != probes {
+		t.Errorf("%d probes, %d before the library changed", got, probes)
+	}
+	if anew < rounds/2 {
+		t.Errorf("the library was probed anew %d times of %d: this says nothing", anew, rounds)
+	}
+}
+
+// A process that ends at once may be the first to map a library; the next one
+// is seen all the same.
+func TestShortLivedFirstUser(t *testing.T) {
+	dir := copyLibraries(t)
+	tr := startTracer(t, tracer.Config{Threshold: time.Hour})
+	simulateFrom(t, dir, "--requests", "1").wait()
+	time.Sleep(time.Second)
+	for round := range 2 {
+		before := snapshot(t, tr).Completions.Seen
+		w := simulateFrom(t, dir, "--requests", "2000", "--rate", "2000", "--start-delay-ms", "500")
+		truth, _ := w.wait()
+		seen := snapshot(t, tr).Completions.Seen - before
+		if seen != truth.Counts.Completions {
+			t.Errorf("run %d: %d completions were seen, by the workload %d", round, seen, truth.Counts.Completions)
+		}
+	}
+}
+
+// copyLibraries makes a directory with a simulator and libraries that nobody
+// has mapped.
+func copyLibraries(t *testing.T) string {
+	t.Helper()
+	requireRoot(t)
+	dir, err := os.MkdirTemp(private, "copies-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	for _, name := range []string{"verbsim", "libverbsim-rdmav34.so", "libibverbs.so.1"} {
+		content, err := os.ReadFile(filepath.Join(private, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// simulateFrom starts one queue of the scenario rate with the libraries of dir.
+func simulateFrom(t *testing.T, dir string, flags ...string) *workload {
+	t.Helper()
+	out := t.TempDir()
+	w := &workload{t: t, truthFile: filepath.Join(out, "truth.json"), recordsFile: filepath.Join(out, "records.bin")}
+	flags = append([]string{"--qps", "1", "--truth", w.truthFile, "--truth-records", w.recordsFile}, flags...)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	w.command = verbsim.Command(ctx, filepath.Join(dir, "verbsim"), "rate", flags...)
+	w.command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir)
+	w.command.Stdout, w.command.Stderr = &w.output, &w.output
+	if err := w.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// The queues of a device that is not taken end, also when they were there
+// before the device was known: none is listed, none is reported as stuck.
+func TestExcludedDeviceOfRunningProcess(t *testing.T) {
+	tr := startTracer(t, tracer.Config{
+		Threshold:   time.Hour,
+		TakesDevice: func(name string) bool { return name != "sim1" },
+	})
+	collected := collect(tr)
+	w := startWorkload(t, "two-devices", "--seconds", "3.5", "--rate", "5000", "--latency-us", "3000")
+	w.release()
+	for range 3 {
+		time.Sleep(time.Second)
+		taken := 0
+		for _, queue := range snapshot(t, tr).Queues {
+			if int(queue.ID.Process.TGID) != w.command.Process.Pid {
+				continue
+			}
+			if queue.Device != "sim0" {
+				t.Errorf("a queue of the device %q is listed: %d outstanding, the oldest for %v", queue.Device, queue.Outstanding, queue.Oldest)
+			}
+			taken++
+		}
+		if taken == 0 {
+			t.Error("no queue of the device that is taken is listed")
+		}
+	}
+	w.wait()
+	collected.mu.Lock()
+	defer collected.mu.Unlock()
+	for _, stuck := range collected.stuck {
+		t.Errorf("reported as stuck on %s: qp %#x, %v", stuck.Device, stuck.Queue.QPNumber, stuck.Age)
+	}
+}
