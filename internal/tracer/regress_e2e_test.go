@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestPostOutOfMemoryIsNoWrongPair(t *testing.T) {
 // In mid-stream, wr_ids that rise for a while and go round sooner than a queue
 // is deep look like those of requests that are outstanding: nothing is timed.
 func TestMidstreamWithShortRoundOfIDs(t *testing.T) {
-	r := joinMidstream(t, "rate", "--requests", "40000", "--qps", "1", "--rate", "20000", "--depth", "128",
+	r := joinMidstream(t, 20000, "rate", "--qps", "1", "--rate", "20000", "--depth", "128",
 		"--latency-us", "10000", "--wr-ids", "40")
 	r.checkBooks()
 	r.checkPairs()
@@ -47,7 +48,8 @@ func TestMidstreamWithShortRoundOfIDs(t *testing.T) {
 // Requests of sq_sig_all queues ask for no completion and get one: their
 // wr_ids align the queue in mid-stream as those of others do.
 func TestMidstreamAlignsSigAll(t *testing.T) {
-	r := joinMidstream(t, "sig-all", "--requests", "40000", "--rate", "20000")
+	// More than the deepest queue holds: how deep this one is was not seen.
+	r := joinMidstream(t, 60000, "sig-all", "--qps", "1", "--rate", "50000")
 	r.checkBooks()
 	r.checkPairs()
 	if got := r.completions(); got.Matched < 1000 || got.Unsynced == 0 {
@@ -55,16 +57,24 @@ func TestMidstreamAlignsSigAll(t *testing.T) {
 	}
 }
 
-// joinMidstream starts the tracer when the workload has posted for a while.
-func joinMidstream(t *testing.T, scenario string, flags ...string) *run {
+// joinMidstream starts the tracer when the workload has posted for a while, and
+// ends the workload when so many completions were seen.
+func joinMidstream(t *testing.T, completions uint64, scenario string, flags ...string) *run {
 	t.Helper()
 	requireRoot(t)
-	w := startWorkload(t, scenario, append([]string{"--midstream", "--seconds", "20"}, flags...)...)
+	w := startWorkload(t, scenario, append([]string{"--midstream", "--seconds", "40"}, flags...)...)
 	w.release()
 	w.waitReady()
 	time.Sleep(200 * time.Millisecond)
 	tr := startTracer(t, everything)
 	r := &run{t: t, collected: collect(tr)}
+	for deadline := time.Now().Add(20 * time.Second); snapshot(t, tr).Completions.Seen < completions && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Millisecond)
+	}
+	// On SIGTERM it drains its queues and checks its books.
+	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
 	r.truth, r.records = w.wait()
 	time.Sleep(200 * time.Millisecond)
 	r.seen = r.collected.settle()

@@ -16,6 +16,9 @@ func usableSites(set provider.SiteSet) ([]provider.Site, string) {
 	if set.Kind != provider.SitesFull {
 		return nil, "completion sites " + set.Kind.String() + ": " + set.Reason
 	}
+	if set.Shared {
+		return nil, "other functions pass the completion sites as well"
+	}
 	sites := make([]provider.Site, 0, len(set.Sites))
 	for _, site := range set.Sites {
 		if site.IsCall {
