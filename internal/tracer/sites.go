@@ -16,8 +16,8 @@ func usableSites(set provider.SiteSet) ([]provider.Site, string) {
 	if set.Kind != provider.SitesFull {
 		return nil, "completion sites " + set.Kind.String() + ": " + set.Reason
 	}
-	if set.Shared {
-		return nil, "other functions pass the completion sites as well"
+	if set.Shared != "" {
+		return nil, set.Shared
 	}
 	sites := make([]provider.Site, 0, len(set.Sites))
 	for _, site := range set.Sites {

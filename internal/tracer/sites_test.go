@@ -36,7 +36,7 @@ func TestUsableSites(t *testing.T) {
 		"full":                {provider.SiteSet{Kind: provider.SitesFull, Sites: []provider.Site{goodSite()}}, 0x100},
 		"partial":             {provider.SiteSet{Kind: provider.SitesPartial, Sites: []provider.Site{goodSite()}}, 0},
 		"none":                {provider.SiteSet{}, 0},
-		"shared":              {provider.SiteSet{Kind: provider.SitesFull, Shared: true, Sites: []provider.Site{goodSite()}}, 0},
+		"shared":              {provider.SiteSet{Kind: provider.SitesFull, Shared: "a resize passes them too", Sites: []provider.Site{goodSite()}}, 0},
 		"a call":              {provider.SiteSet{Kind: provider.SitesFull, Sites: []provider.Site{call}}, 0},
 		"a call or a jump":    {provider.SiteSet{Kind: provider.SitesFull, Sites: []provider.Site{callInstead}}, 0x104},
 		"no CQ":               {provider.SiteSet{Kind: provider.SitesFull, Sites: []provider.Site{goodSite(), blind}}, 0},
