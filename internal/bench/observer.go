@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -20,6 +21,12 @@ type observer interface {
 	detach() error
 }
 
+// settler is an observer that changes under traffic after it attached.
+type settler interface {
+	// settled reports whether it has come to rest.
+	settled() (bool, error)
+}
+
 // nobody is the untraced mode.
 type nobody struct{}
 
@@ -30,17 +37,41 @@ func (nobody) detach() error                { return nil }
 type tracerObserver struct {
 	library string
 	config  tracer.Config
-	tracer  *tracer.Tracer
+	// rests is the mode that poll_cq is observed in when it has settled.
+	rests  string
+	tracer *tracer.Tracer
+}
+
+// settled reports whether poll_cq of the library is observed in its last mode.
+func (o *tracerObserver) settled() (bool, error) {
+	snapshot, err := o.tracer.Snapshot()
+	if err != nil {
+		return false, err
+	}
+	for _, probe := range snapshot.Probes {
+		if probe.Library == o.library && slices.Contains(probe.Functions, "poll_cq") {
+			return probe.Mode == o.rests, nil
+		}
+	}
+	return false, nil
 }
 
 // shipped is the tracer as it is shipped. Nothing is slow for it: the loop
 // leaves completions lying on purpose, and what slow ones cost is measured on
 // the agent.
 func shipped(library string) *tracerObserver {
-	return &tracerObserver{library: library, config: tracer.Config{
+	return &tracerObserver{library: library, rests: "site", config: tracer.Config{
 		Threshold: time.Hour,
 		Rate:      func(string) (float64, bool) { return linkRate, true },
 	}}
+}
+
+// entryAndReturn is the tracer without completion sites.
+func entryAndReturn(library string) *tracerObserver {
+	o := shipped(library)
+	o.config.EntryReturn = true
+	o.rests = "windows"
+	return o
 }
 
 const (

@@ -60,10 +60,10 @@ func (b *bench) measureProbes(ctx context.Context, r *result) error {
 		newMode(modeBare, &bareObserver{library: b.library, places: places}),
 		newMode(modeOurs, shipped(b.library)),
 	}
-	isEntryReturn := returnsFrom(places, where.pollCQ)
-	if !isEntryReturn {
-		b.note("entry_return is missing: the tracer does not stand at the return of poll_cq, and cannot be told to")
+	if returnsFrom(places, where.pollCQ) {
+		b.note("the tracer stands at the return of poll_cq: ours is entry and return")
 	}
+	modes = append(modes, newMode(modeEntryReturn, entryAndReturn(b.library)))
 	trace := &bpftraceObserver{script: bpftraceScript(b.library, where)}
 	if err := trace.attach(ctx); err != nil {
 		b.note("bpftrace is missing: %v", err)
@@ -76,11 +76,28 @@ func (b *bench) measureProbes(ctx context.Context, r *result) error {
 		return err
 	}
 	fill(r, modes)
-	if isEntryReturn {
-		copyMode(r, modeOurs, modeEntryReturn)
-		b.note("entry_return is the same measurement as ours: the tracer stands at entry and return of poll_cq")
-	}
 	return nil
+}
+
+// settleLimit bounds how long an observer may take to come to rest.
+const settleLimit = 20 * time.Second
+
+// settle lets traffic flow until the observer has come to rest.
+func (b *bench) settle(ctx context.Context, o observer) error {
+	s, ok := o.(settler)
+	if !ok {
+		return nil
+	}
+	for begin := time.Now(); time.Since(begin) < settleLimit; {
+		done, err := s.settled()
+		if done || err != nil {
+			return err
+		}
+		if _, err := b.runLoop(ctx, warmUp); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the tracer has not come to rest on %s within %s", b.library, settleLimit)
 }
 
 // inspectTracer attaches the tracer once, to learn where it comes to stand when
@@ -89,6 +106,9 @@ func (b *bench) inspectTracer(ctx context.Context, r *result) ([]place, error) {
 	o := shipped(b.library)
 	if err := o.attach(ctx); err != nil {
 		return nil, err
+	}
+	if err := b.settle(ctx, o); err != nil {
+		return nil, errors.Join(err, o.detach())
 	}
 	places, err := b.settledPlaces(ctx)
 	if err == nil {
@@ -234,6 +254,9 @@ func (b *bench) observed(ctx context.Context, m *mode) (measured loopResult, dis
 		return measured, false, err
 	}
 	attached := milliseconds(time.Since(begin))
+	if err := b.settle(ctx, m.observer); err != nil {
+		return measured, false, errors.Join(err, m.observer.detach())
+	}
 	warmed, err := b.runLoop(ctx, warmUp)
 	if err == nil {
 		watch := b.watchForeign(self)
@@ -269,11 +292,4 @@ func fill(r *result, modes []*mode) {
 			r.AttachMs[m.name], r.DetachMs[m.name] = median(m.attach), median(m.detach)
 		}
 	}
-}
-
-// copyMode reports one measurement under a second name.
-func copyMode(r *result, from, to string) {
-	r.PollNs[to], r.PollSpread[to] = r.PollNs[from], r.PollSpread[from]
-	r.PostNs[to], r.PostSpread[to] = r.PostNs[from], r.PostSpread[from]
-	r.AttachMs[to], r.DetachMs[to] = r.AttachMs[from], r.DetachMs[from]
 }

@@ -47,10 +47,6 @@ func TestFill(t *testing.T) {
 	assert.Equal(t, map[string]float64{modeUntraced: 20, modeOurs: 1000}, r.PostNs)
 	assert.Equal(t, map[string]float64{modeOurs: 20}, r.AttachMs)
 	assert.Equal(t, map[string]float64{modeOurs: 40}, r.DetachMs)
-
-	copyMode(&r, modeOurs, modeEntryReturn)
-	assert.Equal(t, r.PollNs[modeOurs], r.PollNs[modeEntryReturn])
-	assert.Equal(t, r.PostNs[modeOurs], r.PostNs[modeEntryReturn])
 }
 
 // TestNames: the names that readers of out/bench.json go by.

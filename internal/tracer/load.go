@@ -27,6 +27,8 @@ type kernelSide struct {
 	functions  *table[bpf.TrackerPollFunction]
 	// freeSites are the elements of sites that are not in use.
 	freeSites []uint32
+	// entryReturn leaves completion sites alone.
+	entryReturn bool
 	// system are the probes that belong to no library.
 	system []link.Link
 	// nextDevice and interval are variables shared with the programs.
@@ -70,7 +72,7 @@ func load(cfg Config, kind linkKind) (*kernelSide, error) {
 	if err != nil {
 		return nil, loadError(err)
 	}
-	side := &kernelSide{collection: collection, watchesFiles: watches}
+	side := &kernelSide{collection: collection, watchesFiles: watches, entryReturn: cfg.EntryReturn}
 	if err := errors.Join(side.bind(), side.fillPools()); err != nil {
 		return nil, errors.Join(err, side.close())
 	}

@@ -113,7 +113,7 @@ func (k *kernelSide) attachPoll(executable *link.Executable, library *provider.L
 // placeSites tells the kernel side how to read completions at the sites.
 func (k *kernelSide) placeSites(f *pollFunction, library *provider.Library) error {
 	set, ok := library.SitesOf(f.target.Offset)
-	if !ok {
+	if !ok || k.entryReturn {
 		return nil
 	}
 	sites, _ := usableSites(set)
