@@ -4,6 +4,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
 // Config says what to trace. The zero value of an optional field has a
@@ -20,6 +22,10 @@ type Config struct {
 	// TakesProcess and TakesDevice select what is traced; nil takes all.
 	TakesProcess func(pid int) bool
 	TakesDevice  func(name string) bool
+	// NewProcess is told of every process when it has its first queue, so that
+	// what is to be known of it can be read while it lives. It must not block.
+	// nil tells nobody.
+	NewProcess func(id verbs.ProcessID)
 	// Rate returns what a device carries in one direction, in bytes per
 	// second, false when it is not known; nil knows none. It is asked again
 	// every few seconds.
@@ -63,6 +69,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.TakesDevice == nil {
 		c.TakesDevice = func(string) bool { return true }
+	}
+	if c.NewProcess == nil {
+		c.NewProcess = func(verbs.ProcessID) {}
 	}
 	if c.Rate == nil {
 		c.Rate = func(string) (float64, bool) { return 0, false }

@@ -198,6 +198,7 @@ func (t *Tracer) lookNow(tgid uint32) {
 // decide says whether a process that has its first queue is traced. What it is
 // asked may read /proc, and wait.
 func (t *Tracer) decide(id verbs.ProcessID) {
+	t.cfg.NewProcess(id)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.devices.refresh(); err != nil {

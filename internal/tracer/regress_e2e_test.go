@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -110,7 +111,10 @@ func TestChangingLibraryTakesOneCookie(t *testing.T) {
 	const rounds = 30
 	dir := copyLibraries(t)
 	tr := startTracer(t, tracer.Config{Threshold: time.Hour})
-	simulateFrom(t, dir, "--requests", "1", "--start-delay-ms", "300").wait()
+	first := startHeld(t, dir, "--requests", "1")
+	waitForProbes(t, tr, dir)
+	first.release()
+	first.wait()
 	probes, free := len(snapshot(t, tr).Probes), tracer.FreeCookies(tr)
 	anew := 0
 	for range rounds {
@@ -145,7 +149,9 @@ func TestShortLivedFirstUser(t *testing.T) {
 	time.Sleep(time.Second)
 	for round := range 2 {
 		before := snapshot(t, tr).Completions.Seen
-		w := simulateFrom(t, dir, "--requests", "2000", "--rate", "2000", "--start-delay-ms", "500")
+		w := startHeld(t, dir, "--requests", "2000", "--rate", "2000")
+		waitForProbes(t, tr, dir)
+		w.release()
 		truth, _ := w.wait()
 		seen := snapshot(t, tr).Completions.Seen - before
 		if seen != truth.Counts.Completions {
@@ -191,6 +197,33 @@ func simulateFrom(t *testing.T, dir string, flags ...string) *workload {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// startHeld is simulateFrom of a workload that waits to be released.
+func startHeld(t *testing.T, dir string, flags ...string) *workload {
+	t.Helper()
+	start := filepath.Join(t.TempDir(), "start")
+	w := simulateFrom(t, dir, append([]string{"--wait-file", start}, flags...)...)
+	w.start = start
+	return w
+}
+
+// waitForProbes waits until both libraries of a directory are probed.
+func waitForProbes(t *testing.T, tr *tracer.Tracer, dir string) {
+	t.Helper()
+	probed := map[string]bool{}
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		clear(probed)
+		for _, probe := range snapshot(t, tr).Probes {
+			if strings.HasPrefix(probe.Library, dir+"/") {
+				probed[probe.Library] = true
+			}
+		}
+		if len(probed) == 2 {
+			return
+		}
+	}
+	t.Errorf("of libibverbs and its provider in %s, probed are %v", dir, probed)
 }
 
 // The queues of a device that is not taken end, also when they were there

@@ -37,6 +37,7 @@ func startEngine(ctx context.Context, cfg engineConfig) (engine, error) {
 		Threshold:    cfg.Threshold,
 		MaxMapBytes:  cfg.MaxMapBytes,
 		Root:         cfg.Root,
+		NewProcess:   cfg.NewProcess,
 		TakesProcess: cfg.TakesProcess,
 		TakesDevice:  cfg.TakesDevice,
 		Rate:         cfg.Rate,

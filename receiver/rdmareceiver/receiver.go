@@ -162,6 +162,7 @@ func (r *rdmaReceiver) engineConfig(host host, logger *slog.Logger) engineConfig
 		Threshold:   r.cfg.Threshold,
 		MaxMapBytes: uint64(r.cfg.MaxMapMiB) << 20,
 		Root:        r.cfg.RootPath,
+		NewProcess:  host.processes.Capture,
 		Rate:        host.rate,
 		Logger:      logger,
 	}
