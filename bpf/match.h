@@ -195,7 +195,11 @@ static __always_inline bool infer_signal_all(struct queue *queue, struct search 
 	if (queue->sync != QUEUE_SYNCED && queue->completions < SIG_ALL_EVIDENCE)
 		return false;
 	queue->sig_all = 1;
-	return true;
+	/* Of an unsynced queue, the completions so far found nothing that asked
+	 * for one: what they were of is still there, and done. */
+	if (queue->sync != QUEUE_SYNCED)
+		lose_sync(queue);
+	return queue->sync == QUEUE_SYNCED;
 }
 
 enum claim {

@@ -351,7 +351,7 @@ static __always_inline void post_entered(struct pt_regs *ctx, __u32 cookie)
 	struct queue *queue = queue_of_qp(&caller, &qp, &slot);
 	struct chain chain = measure_chain(wr);
 	if (!queue) {
-		if (!is_excluded(&caller))
+		if (!is_excluded(&caller) && !is_ignored_device(device_of_context(qp.context)))
 			count_untracked(chain.count);
 		return;
 	}

@@ -68,6 +68,10 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 	if (!admit_process(caller))
 		return NULL;
 
+	__u32 device = device_of_context(context);
+	if (is_ignored_device(device))
+		return NULL;
+
 	__u32 index = 0;
 	if (bpf_map_pop_elem(&free_queues, &index)) {
 		bpf_map_update_elem(&untracked_queues, key, &now, BPF_ANY);
@@ -80,7 +84,7 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 	queue->key = *key;
 	queue->start_ns = caller->start_ns;
 	queue->sync = QUEUE_NEW;
-	queue->device = device_of_context(context);
+	queue->device = device;
 	queue->loss_epoch = loss_epoch_of(caller);
 	queue->end = END_NONE;
 	queue->ended_ns = 0;

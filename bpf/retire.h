@@ -1,42 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-#include "entry.h"
-#include "loop.h"
 #include "sync.h"
 #include "thread.h"
 
-/* What happens at the head of a queue: finished entries leave it, and one whose
- * completion was evidently missed is given up. */
+/* A work request whose completion was evidently missed is given up. */
 
 #define SKIPPED_COMPLETIONS 64
-
-LOOP_BODY(pass_finished, struct queue *)
-{
-	struct queue *queue = *state;
-	__u64 head = *(volatile __u64 *)&queue->head;
-
-	if (head >= *(volatile __u64 *)&queue->tail)
-		return STOP;
-	struct place place = place_of(queue, head);
-	if (place.kind == PLACE_NONE)
-		return STOP;
-	__u64 word = entry_now(place.entry);
-	if ((word & ~0xffULL) != entry_word(queue, head, 0) || (word & 0xff) <= ENTRY_LIVE)
-		return STOP;
-	if (__sync_val_compare_and_swap(&queue->head, head, head + 1) != head)
-		return NEXT;
-	if ((head + 1) % SEGMENT_ENTRIES == 0)
-		release_segment_before(queue, head + 1);
-	return NEXT;
-}
-
-static __always_inline void advance_head(struct queue *queue)
-{
-	struct queue *state = queue;
-
-	LOOP(pass_finished, &state);
-}
 
 /* A post that has not returned may not have reached the hardware yet: its
  * thread was preempted on the way, and what others posted meanwhile completes
@@ -75,7 +45,6 @@ static __always_inline void expire_skipped(struct queue *queue, __u64 sequence, 
 	if (queue->sync == QUEUE_SYNCED)
 		suspect(queue->library);
 	lose_sync(queue);
-	advance_head(queue);
 }
 
 struct signaled_search {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-#include "entry.h"
-#include "loop.h"
+#include "head.h"
 #include "maps/libraries.h"
 
 /* When may a work request be timed? Only when it is certain that the
@@ -62,6 +61,7 @@ static __noinline void lose_sync(struct queue *queue)
 	__sync_fetch_and_add(&queue->lost, dropping.count);
 	__sync_fetch_and_sub(&queue->outstanding, dropping.count);
 	count_n(LOST_RESYNC, dropping.count);
+	advance_head(queue);
 }
 
 /* Takes note of what the process lost since. */

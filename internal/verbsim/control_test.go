@@ -122,6 +122,43 @@ func TestPause(t *testing.T) {
 	assert.GreaterOrEqual(t, gaps, 2)
 }
 
+// TestRoundOfIDs: wr_ids rise and begin again, each as often as the others.
+func TestRoundOfIDs(t *testing.T) {
+	got := run(t, "rate", "--requests", "400", "--qps", "1", "--wr-ids", "40")
+	times := map[uint64]int{}
+	for _, r := range got.records {
+		times[r.WRID]++
+	}
+	require.Len(t, times, 40)
+	for id, n := range times {
+		assert.Less(t, id, uint64(40))
+		assert.InDelta(t, len(got.records)/40, n, 1)
+	}
+}
+
+// TestEvictPost: what is out of memory comes back as it was, in every flow and
+// with chains longer than a page.
+func TestEvictPost(t *testing.T) {
+	for _, scenario := range []string{"rate", "churn", "deep-chain"} {
+		checkRun(t, scenario, run(t, scenario, "--seconds", "0.3", "--evict-post", "2"))
+	}
+}
+
+// TestGather: one poll finds as many completions as asked for, and no other one
+// as many; too many are refused.
+func TestGather(t *testing.T) {
+	got := run(t, "rate", "--requests", "20000", "--qps", "1", "--depth", "512", "--gather", "400", "--gather-after", "5000")
+	checkRecords(t, got)
+	assert.Equal(t, 400, largestBatch(got.records))
+	// Nothing but a poll that waits leaves so many outstanding, and all are done before it.
+	for i := range got.records {
+		require.NotZero(t, got.records[i].Due, "record %d", i)
+	}
+	out, err := exec.Command(filepath.Join(binDir(t), "verbsim"), "rate", "--seconds", "0.2", "--depth", "16", "--gather", "400").Output()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "never outstanding")
+}
+
 // TestForkExec: both halves have one pid, and each its own truth.
 func TestForkExec(t *testing.T) {
 	dir := t.TempDir()

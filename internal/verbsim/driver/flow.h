@@ -57,6 +57,7 @@ void flow_build(struct flow *f, uint32_t n, bool close);
 bool flow_fits(const struct flow *f);
 /* Posts one chain; a refusal is a failure. */
 void flow_post(struct driver *d, struct flow *f);
+/* Frees what it posts from, not its queue. */
 void flow_free(struct flow *f);
 
 /* Runs the plan from start to drained end. */

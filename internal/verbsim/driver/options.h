@@ -17,8 +17,8 @@ struct options {
 	double slow_share; /* of the posts, on a queue of their own; --spike-us late */
 	double truth_slow_us;
 	uint64_t size, pause_after, max_records;
-	uint64_t wr_ids;	    /* sequential wr_ids go round after so many, 0: they only rise */
-	uint64_t evict_post;	    /* whose list is not in memory, counted from 1; 0: none */
+	uint64_t wr_ids;       /* sequential wr_ids go round after so many, 0: they only rise */
+	uint64_t evict_post;   /* whose list is not in memory, counted from 1; 0: none */
 	uint64_t gather_after; /* requests before the poll of --gather */
 	uint32_t depth, qps, chain, threads;
 	uint32_t gather; /* completions that one poll finds, once; 0: no such poll */
