@@ -17,6 +17,7 @@ type hostTool struct {
 func hostTools() []hostTool {
 	return []hostTool{
 		{"qemu-system-x86_64", "qemu-system-x86"},
+		{"nice", "coreutils"},
 		{"mmdebstrap", "mmdebstrap"},
 		{"busybox", "busybox-static"},
 		{"depmod", "kmod"},

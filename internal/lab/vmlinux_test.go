@@ -3,11 +3,10 @@ package lab
 import (
 	"bytes"
 	"encoding/binary"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
-
-	"os"
 )
 
 // bzImage lays out a kernel image as the build does, with the payload and its

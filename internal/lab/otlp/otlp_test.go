@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
@@ -147,6 +148,23 @@ func TestReadSpans(t *testing.T) {
 	}
 	if got := spans[0]; got.Duration() != 50*time.Millisecond || got.Service != "ib_read_lat" || got.Attributes["rdma.qp.number"] != "17" || got.Failed {
 		t.Errorf("span %+v", got)
+	}
+}
+
+func TestReadRecords(t *testing.T) {
+	logs := plog.NewLogs()
+	rl := logs.ResourceLogs().AppendEmpty()
+	rl.Resource().Attributes().PutStr("service.name", "ib_write_bw")
+	r := rl.ScopeLogs().AppendEmpty().LogRecords().AppendEmpty()
+	r.SetEventName("rdma.wqe.stuck")
+	r.Attributes().PutStr("rdma.device.name", "rxa")
+	data, err := (&plog.JSONMarshaler{}).MarshalLogs(logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := NewTail(write(t, string(data)+"\n")).Records()
+	if err != nil || len(records) != 1 || records[0].Event != "rdma.wqe.stuck" || records[0].Service != "ib_write_bw" || records[0].Attributes["rdma.device.name"] != "rxa" {
+		t.Fatalf("%+v, %v", records, err)
 	}
 }
 

@@ -28,6 +28,7 @@ receivers:
   rdma:
     threshold: 20ms
     collection_interval: 1s
+    max_exported_per_second: 1000
     error_mode: propagate
 exporters:
   file/metrics: {path: DIR/metrics.jsonl, flush_interval: 100ms}
@@ -47,6 +48,10 @@ service:
     logs: {receivers: [rdma], exporters: [file/logs]}
 `
 
+// collectorStart bounds the start of a collector, which takes 10 s of an
+// emulated CPU: the kernel verifies the programs.
+const collectorStart = 2 * time.Minute
+
 const telemetryAddress = "http://127.0.0.1:8888/metrics"
 
 // collector is a running otelcol-rdma, shared by the tests that do not end it:
@@ -57,8 +62,10 @@ type collector struct {
 	dir            string
 	metricsTail    *otlp.Tail
 	spansTail      *otlp.Tail
+	logsTail       *otlp.Tail
 	all, baseline  otlp.Metrics
 	spansSinceMark []otlp.Span
+	records        []otlp.Record
 }
 
 // runningCollector returns the collector the earlier tests left, or starts one,
@@ -80,7 +87,7 @@ func (g *Guest) startCollector(ctx context.Context) error {
 		return err
 	}
 	g.collector = c
-	err = waitFor(ctx, 90*time.Second, "the collector probes rxe", func() (bool, error) {
+	err = waitFor(ctx, collectorStart, "the collector probes rxe", func() (bool, error) {
 		if exited, status := c.exited(); exited {
 			return false, fmt.Errorf("the collector ended (%v): %s", status, c.outputTail())
 		}
@@ -117,6 +124,7 @@ func (g *Guest) launchCollector(wrapper ...string) (*collector, error) {
 		process: p, dir: dir,
 		metricsTail: otlp.NewTail(filepath.Join(dir, "metrics.jsonl")),
 		spansTail:   otlp.NewTail(filepath.Join(dir, "traces.jsonl")),
+		logsTail:    otlp.NewTail(filepath.Join(dir, "logs.jsonl")),
 	}, nil
 }
 
@@ -160,8 +168,28 @@ func (c *collector) mark(ctx context.Context) error {
 	if _, err := c.spans(); err != nil {
 		return err
 	}
-	c.spansSinceMark = nil
-	return nil
+	err = c.readRecords()
+	c.spansSinceMark, c.records = nil, nil
+	return err
+}
+
+// readRecords reads what was logged since the last call.
+func (c *collector) readRecords() error {
+	added, err := c.logsTail.Records()
+	c.records = append(c.records, added...)
+	return err
+}
+
+// recordsSinceMark returns the events of a service that were read since the
+// mark.
+func (c *collector) recordsSinceMark(service, event string) []otlp.Record {
+	var found []otlp.Record
+	for _, r := range c.records {
+		if r.Service == service && r.Event == event {
+			found = append(found, r)
+		}
+	}
+	return found
 }
 
 // metrics returns the last points before the mark and all since.
@@ -247,7 +275,7 @@ func fates(telemetry otlp.Metrics, metric string) string {
 	var words []string
 	for _, p := range telemetry.Select(otlp.Match{Metric: metric}) {
 		if p.Value != 0 {
-			words = append(words, strings.TrimSpace(fmt.Sprintf("%s %s=%.0f", p.Attributes["fate"], p.Attributes["reason"], p.Value)))
+			words = append(words, fmt.Sprintf("%s %s=%.0f", p.Attributes["fate"], p.Attributes["reason"], p.Value))
 		}
 	}
 	return strings.Join(words, ", ")

@@ -142,7 +142,7 @@ func (g *Guest) keepLogs(dir string) error {
 	}
 	for _, f := range files {
 		info, err := f.Info()
-		if err != nil || info.Size() > keptFile {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > keptFile {
 			continue
 		}
 		if err := copyFile(filepath.Join(dir, f.Name()), filepath.Join(target, f.Name()), 0o644); err != nil {

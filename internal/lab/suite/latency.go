@@ -17,6 +17,10 @@ import (
 // after our last, and perftest's loop.
 const probeOverhead = 300 * time.Microsecond
 
+// interrupted is the fraction of the iterations that may have lost the CPU in
+// the short time that perftest counts and we do not.
+const interrupted = 0.01
+
 // readLatency compares our quantiles of ib_read_lat with perftest's own
 // per-iteration report. A delay on the wire makes the requests long enough that
 // the overhead of emulated probes is small beside them.
@@ -24,17 +28,18 @@ const probeOverhead = 300 * time.Microsecond
 // Perftest measures from before a post to before the next, an interval that
 // encloses ours, so request by request ours is at most perftest's: our bucket
 // begins at or below its quantile, with no tolerance. In the other direction
-// ours may be less by the overhead of the probes, and the bucket adds its own
-// width, a factor of 2^(1/8).
+// ours may be less by the overhead of the probes, the bucket adds its own width,
+// a factor of 2^(1/8), and one iteration in a hundred may have been interrupted
+// outside our interval.
 func readLatency(ctx context.Context, g *Guest) (string, error) {
 	c, err := g.runningCollector(ctx)
 	if err != nil {
 		return "", err
 	}
-	if err := impair(ctx, "delay 2ms"); err != nil {
+	if err := impair(ctx, "delay "+wireDelay.String()); err != nil {
 		return "", err
 	}
-	r := perftest.Run{Tool: perftest.ReadLatency, Iterations: 1000, Size: 64}
+	r := perftest.Run{Tool: perftest.ReadLatency, Iterations: 1500, Size: 64}
 	p, err := g.startPair(ctx, r)
 	if err != nil {
 		return "", err
@@ -64,13 +69,14 @@ func sameQuantile(ours *otlp.Histogram, theirs []time.Duration, q float64) (stri
 	if rank < 1 || rank > len(theirs) {
 		return "", fmt.Errorf("%d durations of ours, %d of perftest: no p%.0f", ours.Count, len(theirs), q*100)
 	}
-	bucket, want := ours.Quantile(q), theirs[rank-1]
-	text := fmt.Sprintf("p%.0f perftest %s, ours in (%s, %s]", q*100, want, bucket.Lower, bucket.Upper)
-	if bucket.Lower > want {
+	bucket, most := ours.Quantile(q), theirs[rank-1]
+	least := theirs[max(rank-1-int(interrupted*float64(len(theirs))), 0)]
+	text := fmt.Sprintf("p%.0f: perftest %s, ours in (%s, %s]", q*100, most, bucket.Lower, bucket.Upper)
+	if bucket.Lower > most {
 		return "", fmt.Errorf("%s: longer than the interval that encloses it", text)
 	}
-	if bucket.Upper+probeOverhead < want {
-		return "", fmt.Errorf("%s: shorter by more than the probes explain (%s)", text, probeOverhead)
+	if bucket.Upper+probeOverhead < least {
+		return "", fmt.Errorf("%s: shorter than its p%.0f of %s by more than the probes explain (%s)", text, (q-interrupted)*100, least, probeOverhead)
 	}
 	return text, nil
 }

@@ -44,11 +44,11 @@ func reconcile(ctx context.Context, g *Guest, r perftest.Run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	w, err := startWitness()
+	packets, err := sentPackets()
 	if err != nil {
 		return "", err
 	}
-	packets, err := sentPackets()
+	w, err := startWitness()
 	if err != nil {
 		return "", err
 	}

@@ -3,87 +3,86 @@ package suite
 import (
 	"fmt"
 	"os"
-	"runtime"
-	"sync"
+	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-// stallWitness records when the emulated CPU stood still: a thread of the
-// highest real-time priority sleeps a millisecond at a time and notes when it
-// slept for much longer. Nothing the guest schedules can delay it; a busy host
-// can, by not running the guest. A request that was under way then is truly
-// slow, and no fault of the wire.
+// stallWitness notes when the emulated CPU stood still: a process of the highest
+// real-time priority wakes up every few milliseconds and writes down the time.
+// Nothing the guest schedules can delay it; a busy host can, by not running the
+// guest. A request under way then is truly slow, and no fault of the wire. It is
+// a shell because Go's scheduler spins, and never yields at that priority.
 type stallWitness struct {
-	stop chan struct{}
-	done chan error
-	mu   sync.Mutex
-	gaps []gap
+	process *process
+	path    string
 }
-
-type gap struct{ from, to time.Time }
 
 const (
-	stallStep  = time.Millisecond
-	stallNoted = 4 * time.Millisecond
+	// stallStep is how often the witness wakes up.
+	stallStep = 5 * time.Millisecond
+	// stallNoted is the least lateness that is taken for a stall: emulation
+	// alone makes a shell some milliseconds late.
+	stallNoted = 5 * time.Millisecond
 )
 
-func startStallWitness() (*stallWitness, error) {
-	// Without this the kernel takes the CPU from real-time threads for 50 ms of
-	// every second.
-	if err := os.WriteFile("/proc/sys/kernel/sched_rt_runtime_us", []byte("-1"), 0); err != nil {
-		return nil, err
-	}
-	w := &stallWitness{stop: make(chan struct{}), done: make(chan error, 1)}
-	started := make(chan error)
-	go w.run(started)
-	return w, <-started
+// stallScript waits at a pipe that nobody writes to. A read that ends otherwise
+// than by its time-out ends the script: at this priority it must not spin.
+const stallScript = `mkfifo PATH.pipe && exec 3<>PATH.pipe >PATH || exit
+while :; do
+	read -t 0.005 -u 3
+	[ $? -gt 128 ] || exit
+	echo $EPOCHREALTIME
+done`
+
+func (g *Guest) startStallWitness() (*stallWitness, error) {
+	path := g.dir + "/stalls"
+	script := strings.ReplaceAll(stallScript, "PATH", path)
+	p, err := g.start("stall-witness", "chrt", "--fifo", "99", "bash", "-c", script)
+	return &stallWitness{process: p, path: path}, err
 }
 
-func (w *stallWitness) run(started chan<- error) {
-	// The thread dies with its goroutine, and its priority with it.
-	runtime.LockOSThread()
-	attr := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 99}
-	if err := unix.SchedSetAttr(0, attr, 0); err != nil {
-		started <- fmt.Errorf("real-time priority: %w", err)
-		return
+// gaps returns the stalls so far. A witness that died or wrote nothing is an
+// error.
+func (w *stallWitness) gaps() ([]gap, error) {
+	if exited, status := w.process.exited(); exited {
+		return nil, fmt.Errorf("the stall witness ended (%v): %s", status, w.process.outputTail())
 	}
-	started <- nil
-	step := unix.NsecToTimespec(int64(stallStep))
-	last := time.Now()
-	for {
-		select {
-		case <-w.stop:
-			w.done <- nil
-			return
-		default:
+	data, err := os.ReadFile(w.path)
+	if err != nil {
+		return nil, err
+	}
+	return gapsIn(string(data))
+}
+
+// gap is a time in which the CPU stood still.
+type gap struct{ from, to time.Time }
+
+// gapsIn reads one time a line, in seconds and microseconds.
+func gapsIn(times string) ([]gap, error) {
+	var gaps []gap
+	var last time.Time
+	for line := range strings.Lines(times) {
+		if !strings.HasSuffix(line, "\n") {
+			break
 		}
-		_ = unix.Nanosleep(&step, nil)
-		now := time.Now()
-		if now.Sub(last) > stallStep+stallNoted {
-			w.mu.Lock()
-			w.gaps = append(w.gaps, gap{last, now})
-			w.mu.Unlock()
+		var seconds, micros int64
+		if _, err := fmt.Sscanf(line, "%d.%06d\n", &seconds, &micros); err != nil {
+			return nil, fmt.Errorf("stall witness: %q: %w", line, err)
+		}
+		now := time.Unix(seconds, micros*1000)
+		if !last.IsZero() && now.Sub(last) > stallStep+stallNoted {
+			gaps = append(gaps, gap{last, now})
 		}
 		last = now
 	}
+	if last.IsZero() {
+		return nil, fmt.Errorf("the stall witness wrote no time")
+	}
+	return gaps, nil
 }
 
-// end stops the witness.
-func (w *stallWitness) end() {
-	close(w.stop)
-	<-w.done
-}
-
-// within returns for how long the CPU stood still between two moments.
-func (w *stallWitness) within(from, to time.Time) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return overlap(w.gaps, from, to)
-}
-
-func overlap(gaps []gap, from, to time.Time) time.Duration {
+// stalled returns for how long the CPU stood still between two moments.
+func stalled(gaps []gap, from, to time.Time) time.Duration {
 	total := time.Duration(0)
 	for _, g := range gaps {
 		begin, end := g.from, g.to

@@ -31,6 +31,7 @@ func All() []Test {
 		Test{"read latency agrees with perftest", readLatency},
 		Test{"rping is seen", rpingIsSeen},
 		Test{"ibv_rc_pingpong is seen", pingpongIsSeen},
+		Test{"short-lived client is named", shortLivedIsNamed},
 		Test{"delay of 50 ms is seen", delayIsSeen},
 		Test{"loss is seen", lossIsSeen},
 		Test{"client killed", clientKilled},
@@ -52,14 +53,6 @@ func Names() []string {
 	}
 	return names
 }
-
-// skipError ends a test that cannot run here.
-type skipError struct{ reason string }
-
-func (e skipError) Error() string { return e.reason }
-
-// skip returns an error that makes a test skipped, with its reason.
-func skip(format string, args ...any) error { return skipError{fmt.Sprintf(format, args...)} }
 
 // RunAll runs the tests whose names match and appends their events to the
 // file. It fails only when the guest cannot be used or the file not be written.
@@ -89,19 +82,10 @@ func runOne(ctx context.Context, g *Guest, t Test) report.Test {
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	why, err := recovered(ctx, g, t)
-	var skipped skipError
-	isSkip := errors.As(err, &skipped)
-	if leftover := g.tidy(); leftover != nil {
-		err, isSkip = errors.Join(err, leftover), false
-	}
-	switch {
-	case isSkip:
-		return report.Test{Name: t.Name, Result: report.Skip, Why: skipped.reason}
-	case err != nil:
+	if err := errors.Join(err, g.tidy()); err != nil {
 		return report.Test{Name: t.Name, Result: report.Fail, Why: err.Error()}
-	default:
-		return report.Test{Name: t.Name, Result: report.Pass, Why: why}
 	}
+	return report.Test{Name: t.Name, Result: report.Pass, Why: why}
 }
 
 func recovered(ctx context.Context, g *Guest, t Test) (why string, err error) {

@@ -24,6 +24,10 @@ func rpingIsSeen(ctx context.Context, g *Guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// Slow rounds: a process that lives for a moment is another test's matter.
+	if err := impair(ctx, "delay 20ms"); err != nil {
+		return "", err
+	}
 	const rounds = 25
 	count := fmt.Sprint(rounds)
 	server, err := g.start("server", "rping", "-s", "-a", serverAddress, "-C", count)
@@ -64,6 +68,9 @@ func pingpongIsSeen(ctx context.Context, g *Guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := impair(ctx, "delay "+wireDelay.String()); err != nil {
+		return "", err
+	}
 	const messages = 500
 	client, server, err := g.startPingpong(ctx, messages)
 	if err != nil {
@@ -91,10 +98,13 @@ const (
 	pingpongPort = 18515
 )
 
-// startPingpong starts a pair of ibv_rc_pingpong that sleep until an event.
+// startPingpong starts a pair of ibv_rc_pingpong that sleep until an event, with
+// messages of one packet.
 func (g *Guest) startPingpong(ctx context.Context, messages int) (client, server *process, err error) {
 	args := func(device string, peer ...string) []string {
-		return append([]string{pingpong, "-e", "-d", device, "-g", fmt.Sprint(gidIndex), "-n", fmt.Sprint(messages)}, peer...)
+		return append([]string{
+			pingpong, "-e", "-d", device, "-g", fmt.Sprint(gidIndex), "-s", "512", "-n", fmt.Sprint(messages),
+		}, peer...)
 	}
 	server, err = g.start("server", args(serverDevice)...)
 	if err != nil {
@@ -105,4 +115,30 @@ func (g *Guest) startPingpong(ctx context.Context, messages int) (client, server
 	}
 	client, err = g.start("client", args(clientDevice, serverAddress)...)
 	return client, server, err
+}
+
+// shortLivedIsNamed runs clients that each end within a fraction of a collection
+// interval: their work must carry their name all the same.
+func shortLivedIsNamed(ctx context.Context, g *Guest) (string, error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	const pairs, messages = 6, 10
+	begin := time.Now()
+	for range pairs {
+		client, server, err := g.startPingpong(ctx, messages)
+		if err != nil {
+			return "", err
+		}
+		if err := errors.Join(client.wait(ctx, time.Minute), server.wait(ctx, time.Minute)); err != nil {
+			return "", err
+		}
+	}
+	each := time.Since(begin) / pairs
+	expected := []sum{
+		{completionsOf(pingpong, clientDevice, "send"), pairs * messages},
+		{completionsOf(pingpong, serverDevice, "send"), pairs * messages},
+	}
+	return fmt.Sprintf("%d pairs of %d messages, each pair took %s", pairs, messages, each.Round(time.Millisecond)), c.settles(ctx, expected)
 }
