@@ -57,8 +57,11 @@ func TestLatePollerIsToldFromSlowDevice(t *testing.T) {
 			late := lateShare(pairs)
 			t.Logf("shares of the stages: %v; %.2f of the time the completion waited for the poller", shares, late)
 			// What this machine itself was late is not the device's.
-			if stage == "device" && shares[stage] < 0.8-2*late || stage == "poll" && shares[stage] < 0.6 {
-				t.Errorf("the stage %s has %.0f%% of the time", stage, 100*shares[stage])
+			// Towards the end completion sites may have taken over, and without
+			// evidence the two are one.
+			share := shares[stage] + shares["completion"]
+			if stage == "device" && (share < 0.8-2*late || shares["poll"] > 0.1+2*late) || stage == "poll" && share < 0.6 {
+				t.Errorf("the stage %s has %.0f%% of the time", stage, 100*share)
 			}
 		})
 	}
