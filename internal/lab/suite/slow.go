@@ -106,8 +106,8 @@ func (c *collector) slowSpans(ctx context.Context, client *process, netem string
 	}
 	spans, err := c.spans()
 	for _, s := range spans[before:] {
-		// One that ended earlier was on its way when the window was judged.
-		if s.End.After(result.begin) {
+		// One that began earlier was on its way before the wire was impaired.
+		if s.Start.After(impaired) {
 			result.spans = append(result.spans, s)
 		}
 	}
@@ -115,10 +115,12 @@ func (c *collector) slowSpans(ctx context.Context, client *process, netem string
 }
 
 // The scheduler of an emulated machine makes a request slow now and then, so one
-// quiet window among a few is asked for: a tracer that sees slowness where there
-// is none fails them all. What a busy host did to the guest is taken out first.
+// quiet window among a few is asked for, and a few slow ones of its hundreds are
+// forgiven: a tracer that sees slowness where there is none fails them all. What
+// a busy host did to the guest is taken out first.
 const (
 	healthyWindows = 6
+	forgivenShare  = 0.005
 	windowLength   = 4 * time.Second
 	// exportDelay is within what a slow request is exported.
 	exportDelay = 2 * time.Second
@@ -162,12 +164,12 @@ func (c *collector) quietFor(ctx context.Context, window time.Duration, stalls *
 	slow := unexplained(spans[spansBefore:], gaps)
 	sends := c.sends() - sendsBefore
 	switch {
-	case len(slow) > 0:
-		return "", fmt.Errorf("%d slow spans of %d sends, the longest %s", len(slow), int(sends), longest(slow))
 	case sends < 100:
 		return "", fmt.Errorf("only %.0f sends", sends)
+	case float64(len(slow)) > forgivenShare*sends:
+		return "", fmt.Errorf("%d slow spans of %d sends, the longest %s", len(slow), int(sends), longest(slow))
 	}
-	return fmt.Sprintf("%.0f sends, none slow but %d while the host kept the guest waiting", sends, len(spans)-spansBefore), nil
+	return fmt.Sprintf("%.0f sends, %d slow, and %d while the host kept the guest waiting", sends, len(slow), len(spans)-spansBefore-len(slow)), nil
 }
 
 // unexplained returns the spans that would have been slow had the CPU not stood
