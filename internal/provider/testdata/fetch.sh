@@ -16,7 +16,8 @@ trap 'rm -rf "$private"' EXIT
 mirror() {
   local found
   found=${DEBIAN_MIRROR:-$(sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -1)}
-  echo "${found:-http://deb.debian.org/debian}"
+  [ -n "$found" ] || { echo "fetch.sh: no mirror in /etc/apt/sources.list.d/debian.sources: set DEBIAN_MIRROR" >&2; return 1; }
+  echo "$found"
 }
 
 # pool SUITE ARCH: sets apt to the options for private lists of that suite.
