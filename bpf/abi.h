@@ -65,7 +65,6 @@ _Static_assert(sizeof(struct ibv_wc) == 48, "struct ibv_wc");
 #define IBV_CONTEXT_DEVICE 0
 #define IBV_DEVICE_NAME 24
 #define IBV_DEVICE_NAME_LEN 64
-#define IBV_PD_CONTEXT 0
 #define IBV_QP_ATTR_STATE 0
 #define IBV_QP_ATTR_DEST_QP 28
 #define IBV_QP_ATTR_PORT 129

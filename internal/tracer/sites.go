@@ -1,9 +1,8 @@
 package tracer
 
 import (
-	"fmt"
-
 	"debug/elf"
+	"fmt"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
 	"github.com/rdmaradar/rdmaradar/internal/provider"
