@@ -23,7 +23,7 @@ demo: check-demo setup-demo build verbsim ## watch slow work requests of a simul
 test: ## run the tiers unit, e2e and lab, and print the time of each (root)
 	@scripts/tiers.sh build unit e2e lab
 
-unit: setup-unit debian-packages check-generated ## vet, generated files, every package under the race detector
+unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector
 	go vet ./...
 	$(gotestsum) --format pkgname -- -race -timeout 10m ./...
 

@@ -8,23 +8,40 @@
 
 struct receivers {
 	struct queue **queues;
+	uint64_t *missed_ns; /* late ones: since when a message waits for a receive, 0: none does */
 	uint32_t n, depth;
 	struct shared_recv *srq;
-	bool late;
-	uint64_t next;
 };
 
 static void keep_full(struct driver *d, struct plan *p)
 {
 	struct receivers *r = p->private;
 
-	if (r->late && now_ns() < r->next)
-		return;
-	r->next = now_ns() + (uint64_t)(d->opt.late_us * 1000);
 	if (r->srq)
 		top_up_srq(d, r->srq, r->srq->depth);
 	for (uint32_t i = 0; i < r->n && !r->srq; i++)
 		top_up(d, r->queues[i], r->depth);
+}
+
+/* A receive is posted only when a message has waited for it for the time asked:
+ * every message waits, however the threads of the machine are scheduled. */
+static void answer_late(struct driver *d, struct plan *p)
+{
+	struct receivers *r = p->private;
+	uint64_t now = now_ns();
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		struct queue *q = r->queues[i];
+
+		if (get(&p->flows[i].q->n.posted) <= get(&q->n.recv_posted)) {
+			r->missed_ns[i] = 0;
+		} else if (!r->missed_ns[i]) {
+			r->missed_ns[i] = now;
+		} else if (now - r->missed_ns[i] >= (uint64_t)(d->opt.late_us * 1000)) {
+			top_up(d, q, (uint32_t)queue_recv_outstanding(q) + 1);
+			r->missed_ns[i] = 0;
+		}
+	}
 }
 
 static struct ibv_ah *address_of(struct driver *d, struct device *dev)
@@ -80,16 +97,17 @@ static int run_pairs(struct driver *d, enum ibv_qp_type type, bool shared, bool 
 	struct queue_attr attr = { .send_cq = cqs[0], .recv_cq = cqs[1], .type = type,
 				   .depth = depth, .recv_depth = depth };
 	struct flow *flows = calloc(n, sizeof(*flows));
-	struct receivers r = { .queues = calloc(n, sizeof(*r.queues)), .n = n,
-			       .depth = late ? 1 : depth, .late = late };
+	struct receivers r = { .queues = calloc(n, sizeof(*r.queues)),
+			       .missed_ns = calloc(n, sizeof(*r.missed_ns)),
+			       .n = n, .depth = depth };
 	struct plan plan = { .flows = flows, .nflows = n, .cqs = cqs, .ncqs = 2, .poll = 16,
-			     .rate = d->opt.rate, .turn = keep_full, .private = &r };
+			     .rate = d->opt.rate, .turn = late ? NULL : keep_full, .private = &r };
 	struct ibv_ah *ah = type == IBV_QPT_UD ? address_of(d, dev) : NULL;
 
-	if (!flows || !r.queues)
+	if (!flows || !r.queues || !r.missed_ns)
 		return -1;
 	if (late) /* also while the queues drain, or they never would */
-		plan.before_poll = keep_full;
+		plan.before_poll = answer_late;
 	if (shared)
 		attr.srq = r.srq = srq_open(d, dev, depth * n);
 	for (uint32_t i = 0; i < n; i++) {
