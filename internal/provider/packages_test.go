@@ -83,6 +83,25 @@ func unpack(t *testing.T, cache string, packages []pinned) string {
 	return dir
 }
 
+// eachRelease calls a test with every release and architecture, such as
+// "44.0-2/amd64", and its unpacked packages.
+func eachRelease(t *testing.T, test func(t *testing.T, release, dir string)) {
+	t.Helper()
+	cache := packageCache(t)
+	groups := map[string][]pinned{}
+	for _, p := range pinnedPackages(t) {
+		if p.name != "libibverbs-dev" {
+			release := p.version + "/" + p.arch
+			groups[release] = append(groups[release], p)
+		}
+	}
+	for _, release := range sortedKeys(groups) {
+		t.Run(strings.ReplaceAll(release, "/", "-"), func(t *testing.T) {
+			test(t, release, unpack(t, cache, groups[release]))
+		})
+	}
+}
+
 // libraryRow is what the table holds of one library.
 type libraryRow struct {
 	Name    string   `json:"name"`
@@ -170,31 +189,21 @@ func assertPlaces(t *testing.T, path string, l *Library) {
 
 // TestPackages holds every provider that Debian ships against the table.
 func TestPackages(t *testing.T) {
-	cache := packageCache(t)
-	groups := map[string][]pinned{}
-	for _, p := range pinnedPackages(t) {
-		if p.name != "libibverbs-dev" {
-			key := p.version + "/" + p.arch
-			groups[key] = append(groups[key], p)
-		}
-	}
 	expected := map[string]map[string]libraryRow{}
 	if content, err := os.ReadFile(offsetsFile); err == nil {
 		require.NoError(t, json.Unmarshal(content, &expected))
 	}
-	for _, key := range sortedKeys(groups) {
-		t.Run(strings.ReplaceAll(key, "/", "-"), func(t *testing.T) {
-			rows := inspectTree(t, unpack(t, cache, groups[key]))
-			if *update {
-				expected[key] = rows
-				return
-			}
-			require.Len(t, rows, len(expected[key]), "number of libraries")
-			for _, name := range sortedKeys(rows) {
-				assert.Equal(t, expected[key][name], rows[name], name)
-			}
-		})
-	}
+	eachRelease(t, func(t *testing.T, key, dir string) {
+		rows := inspectTree(t, dir)
+		if *update {
+			expected[key] = rows
+			return
+		}
+		require.Len(t, rows, len(expected[key]), "number of libraries")
+		for _, name := range sortedKeys(rows) {
+			assert.Equal(t, expected[key][name], rows[name], name)
+		}
+	})
 	if *update {
 		content, err := json.MarshalIndent(expected, "", " ")
 		require.NoError(t, err)

@@ -135,38 +135,29 @@ func inspectProviders(t *testing.T, dir string) (found map[string]*Library, path
 // TestPackageSites holds the sites of every provider that Debian ships
 // against the table, and against another disassembler.
 func TestPackageSites(t *testing.T) {
-	cache := packageCache(t)
-	groups := map[string][]pinned{}
-	for _, p := range pinnedPackages(t) {
-		if p.name != "libibverbs-dev" {
-			groups[p.version+"/"+p.arch] = append(groups[p.version+"/"+p.arch], p)
-		}
-	}
 	expected := map[string]map[string][]string{}
 	if content, err := os.ReadFile(sitesFile); err == nil {
 		require.NoError(t, json.Unmarshal(content, &expected))
 	}
-	for _, key := range sortedKeys(groups) {
-		t.Run(strings.ReplaceAll(key, "/", "-"), func(t *testing.T) {
-			libraries, paths := inspectProviders(t, unpack(t, cache, groups[key]))
-			rows := map[string][]string{}
-			for name, library := range libraries {
-				rows[name] = siteRows(library)
-				assertSites(t, name, library)
-				if strings.HasSuffix(key, "amd64") {
-					assertBoundaries(t, paths[name], library)
-				}
+	eachRelease(t, func(t *testing.T, key, dir string) {
+		libraries, paths := inspectProviders(t, dir)
+		rows := map[string][]string{}
+		for name, library := range libraries {
+			rows[name] = siteRows(library)
+			assertSites(t, name, library)
+			if strings.HasSuffix(key, "amd64") {
+				assertBoundaries(t, paths[name], library)
 			}
-			if *update {
-				expected[key] = rows
-				return
-			}
-			require.Len(t, rows, len(expected[key]), "number of libraries")
-			for _, name := range sortedKeys(rows) {
-				assert.Equal(t, expected[key][name], rows[name], name)
-			}
-		})
-	}
+		}
+		if *update {
+			expected[key] = rows
+			return
+		}
+		require.Len(t, rows, len(expected[key]), "number of libraries")
+		for _, name := range sortedKeys(rows) {
+			assert.Equal(t, expected[key][name], rows[name], name)
+		}
+	})
 	if *update {
 		content, err := json.MarshalIndent(expected, "", " ")
 		require.NoError(t, err)
