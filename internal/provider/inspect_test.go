@@ -182,6 +182,37 @@ func TestRefusedFiles(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotELF)
 }
 
+// TestOverlappingFunctions: unwind tables that tell of a function within another
+// one make neither lead to a place within an instruction.
+func TestOverlappingFunctions(t *testing.T) {
+	for inside := uint64(1); inside < 0x60; inside++ {
+		file := testProviderVariant(func(e *testELF) {
+			poll := e.add(fromHex(t, loopX86)...)
+			e.rela[2] = elf.Rela64{Off: testData + uint64(smallSlots().PollCQ)*8, Info: uint64(elf.R_X86_64_RELATIVE), Addend: int64(poll)}
+			e.funcs = append(e.funcs, span{poll + inside, poll + inside + 8})
+		})
+		library, err := InspectProvider(bytes.NewReader(file), smallSlots())
+		require.NoError(t, err)
+		checkOffsets(t, file, library)
+	}
+}
+
+func TestOverlappingSegments(t *testing.T) {
+	// The program headers are of 56 bytes from 64 on; the last one becomes a
+	// segment of code, its fields are type, flags, file offset, address.
+	for name, where := range map[string][2]uint64{"in the file": {testCode + 1, 0x9000}, "in memory": {testDataAt + 8, testCode + 1}} {
+		file := testSiteProvider(t)
+		last := file[64+4*56:]
+		binary.LittleEndian.PutUint32(last, uint32(elf.PT_LOAD))
+		binary.LittleEndian.PutUint32(last[4:], uint32(elf.PF_R|elf.PF_X))
+		binary.LittleEndian.PutUint64(last[8:], where[0])
+		binary.LittleEndian.PutUint64(last[16:], where[1])
+		_, err := InspectProvider(bytes.NewReader(file), smallSlots())
+		require.ErrorIs(t, err, ErrMalformed, name)
+		require.ErrorContains(t, err, "overlaps", name)
+	}
+}
+
 // TestDigest: the digest is that of the code; the fingerprint notices a
 // forged table behind the same code.
 func TestDigest(t *testing.T) {
