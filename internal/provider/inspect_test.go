@@ -134,11 +134,32 @@ func TestUnresolved(t *testing.T) {
 }
 
 func TestRefusedInstruction(t *testing.T) {
+	for name, code := range map[string][]byte{
+		"hlt":                 {0xf4},
+		"call":                {0xe8, 0, 0, 0, 0, 0xc3},
+		"call past endbr64":   {0xf3, 0x0f, 0x1e, 0xfa, 0xe8, 0, 0, 0, 0, 0xc3},
+		"call of an address":  {0xff, 0xd0, 0xc3},
+		"lock add of a word":  {0xf0, 0x83, 0x07, 1, 0xc3},
+		"padding of prefixes": {0x2e, 0x0f, 0x1f, 0x00, 0xc3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := testProviderVariant(func(e *testELF) { e.rela[0].Addend = int64(e.add(code...)) })
+			_, err := InspectProvider(bytes.NewReader(file), smallSlots())
+			require.ErrorIs(t, err, ErrRefusedInstruction)
+		})
+	}
+}
+
+// TestCallIsPassedOver: a probe on entry goes where there is no call.
+func TestCallIsPassedOver(t *testing.T) {
+	// mov eax, 1; call; push rbx; pop rbx; ret: a call ends the search.
 	file := testProviderVariant(func(e *testELF) {
-		e.code[e.funcs[1].start-testCode] = 0xf4 // hlt
+		e.rela[0].Addend = int64(e.add(0xb8, 1, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x53, 0x5b, 0xc3))
 	})
-	_, err := InspectProvider(bytes.NewReader(file), smallSlots())
-	require.ErrorIs(t, err, ErrRefusedInstruction)
+	library, err := InspectProvider(bytes.NewReader(file), smallSlots())
+	require.NoError(t, err)
+	send := library.Find(PostSend)[0]
+	assert.Equal(t, send.Offset, send.EntryOffset)
 }
 
 func TestOneFunctionForTwo(t *testing.T) {

@@ -32,6 +32,11 @@ func (a *analysis) locate(address uint64) (Target, error) {
 		if a.cpu.cost(here) == costRefused {
 			return Target{}, fmt.Errorf("%w: % x at file offset %#x", ErrRefusedInstruction, here[:min(len(here), 8)], at)
 		}
+		// Where user shadow stacks are on, some kernels emulate a call wrongly
+		// and the program dies.
+		if in, err := a.cpu.decode(here, address+(at-offset)); err == nil && in.flow == flowCall {
+			return Target{}, fmt.Errorf("%w: a call at file offset %#x, which is not safe with user shadow stacks", ErrRefusedInstruction, at)
+		}
 	}
 	return t, nil
 }

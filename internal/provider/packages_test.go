@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"debug/elf"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
@@ -13,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -184,7 +187,27 @@ func assertPlaces(t *testing.T, path string, l *Library) {
 		assert.LessOrEqual(t, target.Offset, target.ReturnOffset, path)
 		assert.LessOrEqual(t, target.ReturnOffset, target.EntryOffset, path)
 		assert.Less(t, target.EntryOffset, target.Offset+256, path)
+		for _, offset := range []uint64{target.Offset, target.EntryOffset, target.ReturnOffset} {
+			assert.False(t, isCall(t, path, l.Machine, offset), "%s: a probe on the call at %#x", path, offset)
+		}
 	}
+}
+
+// isCall reports whether the instruction at a file offset is a call. Only what
+// compilers write is looked for: e8 and ff /2 after prefixes, bl and blr.
+func isCall(t *testing.T, path string, machine elf.Machine, offset uint64) bool {
+	t.Helper()
+	code := make([]byte, 16)
+	_, err := readAll(t, path).ReadAt(code, int64(offset))
+	require.NoError(t, err)
+	if machine == elf.EM_AARCH64 {
+		w := binary.LittleEndian.Uint32(code)
+		return w>>26 == 0b100101 || w&0xfffffc1f == 0xd63f0000
+	}
+	for slices.Contains([]byte{0x3e, 0x40, 0x41, 0x42, 0x43, 0x48, 0x66, 0xf2}, code[0]) {
+		code = code[1:]
+	}
+	return code[0] == 0xe8 || code[0] == 0xff && code[1]>>3&7 == 2
 }
 
 // TestPackages holds every provider that Debian ships against the table.
