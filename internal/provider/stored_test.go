@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -258,7 +259,8 @@ func FuzzCacheFile(f *testing.F) {
 	} {
 		f.Add(changeStored(f, content, change))
 	}
-	f.Add([]byte(`{"Version":1,"Digest":"` + checksum(library.Digest).String() + `","Verdicts":[{"Function":4096,"Verdict":"wrong","At":"2026-01-01T00:00:00Z"}]}`))
+	f.Add(fmt.Appendf(nil, `{"Version":%d,"Digest":"%v","Verdicts":[{"Function":4096,"Verdict":"wrong","At":"2026-01-01T00:00:00Z"}]}`,
+		analyserVersion, checksum(library.Digest)))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if stored, err := decodeVerdicts(content, library.Digest); err == nil && len(stored) > maxLibraryVerdicts {
 			t.Fatalf("%d verdicts", len(stored))

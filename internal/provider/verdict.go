@@ -48,6 +48,9 @@ func (v *Verdict) UnmarshalText(text []byte) error { return fromName(v, text, Wr
 const (
 	verifiedHolds = 30 * 24 * time.Hour
 	wrongHolds    = 24 * time.Hour
+	// repeatedAfter is for how long the same verdict again is not written: sites
+	// may be compared every few seconds.
+	repeatedAfter = time.Hour
 )
 
 // Bounds on the verdicts that are kept.
@@ -133,6 +136,10 @@ func (v *Verdicts) Record(library *Library, function uint64, verdict Verdict) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
 	v.recall(library.Digest)
+	have := v.known[key]
+	if have.verdict == verdict && have.holds(v.now()) && v.now().Sub(have.at) < repeatedAfter {
+		return
+	}
 	delete(v.known, key)
 	if verdict != Unverified {
 		remember(v.known, maxVerdicts, key, judged{verdict, v.now()})
