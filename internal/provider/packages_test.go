@@ -323,6 +323,7 @@ func TestStaticLibraries(t *testing.T) {
 				assert.Empty(t, bare.Targets[i].Symbol)
 			}
 			assert.Zero(t, library.Unresolved, library.Notes)
+			assertRestored(t, withSymbols, library)
 		})
 	}
 	assert.GreaterOrEqual(t, checked, 15, "static libraries in the package")

@@ -194,23 +194,29 @@ func TestFinderRestores(t *testing.T) {
 }
 
 // TestPackagesRestored: what is restored of every packaged provider is what was
-// analysed, and it is small.
+// analysed.
 func TestPackagesRestored(t *testing.T) {
 	eachRelease(t, func(t *testing.T, _ string, dir string) {
 		libraries, paths := inspectProviders(t, dir)
 		for _, name := range sortedKeys(libraries) {
-			img, err := openImage(readAll(t, paths[name]))
-			require.NoError(t, err)
-			_, a, err := img.classify()
-			require.NoError(t, err)
-			key := analysisKey{fingerprint: img.fingerprint()}
-			c, said := newCache(t, t.TempDir())
-			c.save(key, libraries[name])
-			assert.Less(t, len(c.read(analysisFile(libraries[name].Digest))), 32<<10, name)
-			assert.Equal(t, libraries[name], c.load(a, key), name)
-			assert.Empty(t, said.said, name)
+			assertRestored(t, paths[name], libraries[name])
 		}
 	})
+}
+
+// assertRestored writes an analysis and reads it back. It is small.
+func assertRestored(t *testing.T, path string, library *Library) {
+	t.Helper()
+	img, err := openImage(readAll(t, path))
+	require.NoError(t, err)
+	_, a, err := img.classify()
+	require.NoError(t, err)
+	key := analysisKey{fingerprint: img.fingerprint()}
+	c, said := newCache(t, t.TempDir())
+	c.save(key, library)
+	assert.Less(t, len(c.read(analysisFile(library.Digest))), 32<<10, path)
+	assert.Equal(t, library, c.load(a, key), path)
+	assert.Empty(t, said.said, path)
 }
 
 // isProvenStart reports whether an instruction begins at a file offset in a sweep
