@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds on the cache on disk. The largest provider of rdma-core 65 takes 6 KiB.
+// Bounds on the cache on disk. No packaged provider takes more than 6 KiB.
 const (
-	maxCachedBytes = 256 << 10
+	maxCachedBytes = 64 << 10
 	maxCachedFiles = 512
 	// abandonedAfter is the age from which a file that was not written to its
 	// end belongs to nobody any more.

@@ -123,7 +123,7 @@ func TestCacheFileThatOthersCanChange(t *testing.T) {
 		}, "not a regular file"},
 		"too large": {func(t *testing.T, path string) {
 			require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte(" "), maxCachedBytes+1), 0o600))
-		}, "larger than 256 KiB"},
+		}, "larger than 64 KiB"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

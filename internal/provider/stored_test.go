@@ -214,7 +214,7 @@ func assertRestored(t *testing.T, path string, library *Library) {
 	key := analysisKey{fingerprint: img.fingerprint()}
 	c, said := newCache(t, t.TempDir())
 	c.save(key, library)
-	assert.Less(t, len(c.read(analysisFile(library.Digest))), 32<<10, path)
+	assert.Less(t, len(c.read(analysisFile(library.Digest))), 6<<10, path)
 	assert.Equal(t, library, c.load(a, key), path)
 	assert.Empty(t, said.said, path)
 }
