@@ -38,6 +38,7 @@ func FuzzInspect(f *testing.F) {
 	arm[18] = byte(elf.EM_AARCH64)
 	seedELF(f, arm)
 	seedELF(f, testSiteProvider(f))
+	seedELF(f, testSiteProviderA64(f))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		begun := time.Now()
 		r := bytes.NewReader(file)

@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,6 +25,36 @@ func testSiteProvider(t testing.TB) []byte {
 		e.rela[0].Addend = int64(send)
 		e.rela[2] = elf.Rela64{Off: testData + uint64(slots.PollCQ)*8, Info: uint64(elf.R_X86_64_RELATIVE), Addend: int64(poll)}
 	})
+}
+
+// testSiteProviderA64 is the same for arm64.
+func testSiteProviderA64(t testing.TB) []byte {
+	t.Helper()
+	e := &testELF{symbols: []testSymbol{{setOpsName, 0, 0}}, data: make([]byte, 0x100)}
+	const slot = testData + 0x80 // of verbs_set_ops; the table is at testData
+	words := func(code ...uint32) []byte {
+		var b []byte
+		for _, w := range code {
+			b = binary.LittleEndian.AppendUint32(b, w)
+		}
+		return b
+	}
+	poll := e.add(fromHex(t, loopA64)...)
+	send := e.add(fromHex(t, postA64)...)
+	// The data is four pages on. adrp x16, slot; ldr x17, [x16, #0x80];
+	// add x16, x16, #0x80; br x17
+	stub := e.add(words(0x90000030, 0xf9404211, 0x91020210, 0xd61f0220)...)
+	// adrp x1, table; add x1, x1, #0; b stub
+	caller := testCode + uint64(len(e.code)+15)&^15
+	e.add(words(0x90000021, 0x91000021, 0x14000000|uint32(stub-caller-8)>>2&0x3ffffff)...)
+	slots := smallSlots()
+	relative := func(slot int, function uint64) elf.Rela64 {
+		return elf.Rela64{Off: testData + uint64(slot)*8, Info: uint64(elf.R_AARCH64_RELATIVE), Addend: int64(function)}
+	}
+	e.rela = []elf.Rela64{relative(slots.PollCQ, poll), relative(slots.PostSend, send), {Off: slot, Info: 1<<32 | uint64(elf.R_AARCH64_JUMP_SLOT)}}
+	file := e.build()
+	binary.LittleEndian.PutUint16(file[18:], uint16(elf.EM_AARCH64))
+	return file
 }
 
 // fileUnderTest is what a stored analysis is held against.
@@ -51,13 +82,18 @@ func storedOf(t testing.TB, file []byte) (*Library, []byte) {
 }
 
 func TestStoredAnalysis(t *testing.T) {
-	file := testSiteProvider(t)
-	library, content := storedOf(t, file)
-	require.NotEmpty(t, library.Sites)
-	a, key := fileUnderTest(t, file)
-	restored, err := a.restore(content, library.Digest, key)
-	require.NoError(t, err)
-	assert.Equal(t, library, restored)
+	for _, file := range [][]byte{testSiteProvider(t), testSiteProviderA64(t)} {
+		library, content := storedOf(t, file)
+		sites := 0
+		for _, set := range library.Sites {
+			sites += len(set.Sites)
+		}
+		assert.GreaterOrEqual(t, sites, 2)
+		a, key := fileUnderTest(t, file)
+		restored, err := a.restore(content, library.Digest, key)
+		require.NoError(t, err)
+		assert.Equal(t, library, restored)
+	}
 }
 
 // changeStored changes a stored analysis as JSON.
@@ -252,32 +288,38 @@ func isProvenStart(t testing.TB, file []byte, offset uint64) bool {
 // FuzzCacheFile: no file in the cache makes a reader fail or names an offset
 // at which no instruction of the library begins.
 func FuzzCacheFile(f *testing.F) {
-	file := testSiteProvider(f)
-	library, content := storedOf(f, file)
-	f.Add(content)
-	f.Add(content[:len(content)/2])
-	for _, change := range []func(s, l map[string]any){
-		func(_, l map[string]any) { pollSite(l)["Offset"] = pollSite(l)["Offset"].(float64) + 1 },
-		func(_, l map[string]any) { firstTarget(l)["Offset"] = 0x1001 },
-		func(_, l map[string]any) { l["Sites"] = nil },
-		func(s, _ map[string]any) { s["Version"] = 0 },
-		func(s, _ map[string]any) { s["Verdicts"] = []any{} },
-	} {
-		f.Add(changeStored(f, content, change))
+	files := [][]byte{testSiteProvider(f), testSiteProviderA64(f)}
+	digests := make([][32]byte, len(files))
+	for i, file := range files {
+		library, content := storedOf(f, file)
+		digests[i] = library.Digest
+		f.Add(content)
+		f.Add(content[:len(content)/2])
+		for _, change := range []func(s, l map[string]any){
+			func(_, l map[string]any) { pollSite(l)["Offset"] = pollSite(l)["Offset"].(float64) + 1 },
+			func(_, l map[string]any) { firstTarget(l)["Offset"] = 0x1001 },
+			func(_, l map[string]any) { l["Sites"] = nil },
+			func(s, _ map[string]any) { s["Version"] = 0 },
+			func(s, _ map[string]any) { s["Verdicts"] = []any{} },
+		} {
+			f.Add(changeStored(f, content, change))
+		}
+		f.Add(fmt.Appendf(nil, `{"Version":%d,"Digest":"%v","Verdicts":[{"Function":4096,"Verdict":"wrong","At":"2026-01-01T00:00:00Z"}]}`,
+			analyserVersion, checksum(library.Digest)))
 	}
-	f.Add(fmt.Appendf(nil, `{"Version":%d,"Digest":"%v","Verdicts":[{"Function":4096,"Verdict":"wrong","At":"2026-01-01T00:00:00Z"}]}`,
-		analyserVersion, checksum(library.Digest)))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		if stored, err := decodeVerdicts(content, library.Digest); err == nil && len(stored) > maxLibraryVerdicts {
-			t.Fatalf("%d verdicts", len(stored))
-		}
-		a, key := fileUnderTest(t, file)
-		restored, err := a.restore(content, library.Digest, key)
-		if (restored == nil) == (err == nil) {
-			t.Fatalf("%v with error %v", restored, err)
-		}
-		if err == nil {
-			checkOffsets(t, file, restored)
+		for i, file := range files {
+			if stored, err := decodeVerdicts(content, digests[i]); err == nil && len(stored) > maxLibraryVerdicts {
+				t.Fatalf("%d verdicts", len(stored))
+			}
+			a, key := fileUnderTest(t, file)
+			restored, err := a.restore(content, digests[i], key)
+			if (restored == nil) == (err == nil) {
+				t.Fatalf("%v with error %v", restored, err)
+			}
+			if err == nil {
+				checkOffsets(t, file, restored)
+			}
 		}
 	})
 }

@@ -17,7 +17,7 @@ const sumsFile = "testdata/analyser.json"
 type analyserSums struct {
 	Version int
 	// Sums are by release and architecture those of the rows of both tables, and
-	// that of the file that the cache keeps of a provider made by hand.
+	// those of the files that the cache keeps of providers made by hand.
 	Sums map[string]checksum
 }
 
@@ -26,8 +26,10 @@ type analyserSums struct {
 // on giving the old result.
 func TestAnalyserVersion(t *testing.T) {
 	got := analyserSums{Version: analyserVersion, Sums: map[string]checksum{}}
-	_, content := storedOf(t, testSiteProvider(t))
-	got.Sums["by hand"] = sha256.Sum256(content)
+	for name, file := range map[string][]byte{"by hand, amd64": testSiteProvider(t), "by hand, arm64": testSiteProviderA64(t)} {
+		_, content := storedOf(t, file)
+		got.Sums[name] = sha256.Sum256(content)
+	}
 	tables := map[string][]json.RawMessage{}
 	for _, file := range []string{offsetsFile, sitesFile} {
 		rows := map[string]json.RawMessage{}
