@@ -94,6 +94,7 @@ func TestWrongConfigurationsAreRejected(t *testing.T) {
 		{"unknown histogram", "histogram: linear", []string{"histogram", "linear", "exponential"}},
 		{"unknown error mode", "error_mode: panic", []string{"error_mode", "panic", "ignore", "propagate"}},
 		{"relative root", "root_path: host", []string{"root_path", "absolute"}},
+		{"relative cache", "cache_directory: cache", []string{"cache_directory", "absolute"}},
 		{"broken pattern", "devices: {include: [{regexp: '('}]}", []string{"devices", "include"}},
 		{"misspelt key", "treshold: 50us", []string{"treshold"}},
 	}

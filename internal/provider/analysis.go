@@ -82,6 +82,9 @@ func (img *image) classify() (Kind, *analysis, error) {
 
 // prepare reads what both kinds of library need.
 func (a *analysis) prepare() error {
+	if a.cpu != nil {
+		return nil
+	}
 	cpu, err := processorOf(a.img.machine)
 	if err != nil {
 		return err
@@ -103,8 +106,10 @@ func (a *analysis) library(kind Kind) *Library {
 	return &Library{Kind: kind, Machine: a.img.machine, ABI: privateABI(a.symbols), Digest: a.img.digest()}
 }
 
+// maxNotes bounds the notes on one file.
+const maxNotes = 32
+
 func (a *analysis) note(format string, arguments ...any) {
-	const maxNotes = 32
 	if len(a.notes) < maxNotes {
 		a.notes = append(a.notes, fmt.Sprintf(format, arguments...))
 	}

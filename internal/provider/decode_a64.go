@@ -242,6 +242,8 @@ func arithmeticA64(w uint32, out *instruction) {
 			return
 		}
 		out.set(to, source{kind: sourceChoice, base: first, other: second})
+	case w&0x3fe00010 == 0x3a400000:
+		// ccmn, ccmp: where others have the destination they have flags.
 	default:
 		out.clobbers = out.clobbers.with(to)
 	}

@@ -131,6 +131,11 @@ func compareA64(t *testing.T, name string, code []byte) int {
 	if to, ok := writtenA64(op, &reference); ok {
 		require.True(t, got.writes(to), "%s: %s (%08x) writes x%d", name, text, binary.LittleEndian.Uint32(code), to)
 	}
+	for _, compares := range []string{"CCM", "CMP", "CMN", "TST", "CB", "TB"} {
+		if strings.HasPrefix(op, compares) {
+			require.True(t, got.changesOnly(0), "%s: %s (%08x) writes nothing but flags", name, text, binary.LittleEndian.Uint32(code))
+		}
+	}
 	if op == "ADRP" && got.numSets == 1 {
 		require.EqualValues(t, at+int64(reference.Args[1].(arm64asm.PCRel)), got.sets[0].from.offset, text)
 	}

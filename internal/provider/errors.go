@@ -25,8 +25,9 @@ var (
 	// ErrSymbolMismatch: the file has symbols and they contradict the
 	// analysis; it is not probed.
 	ErrSymbolMismatch = errors.New("symbols contradict the analysis")
-	// ErrRefusedInstruction: the kernel refuses a probe on the instruction.
-	ErrRefusedInstruction = errors.New("the kernel refuses a probe on this instruction")
+	// ErrRefusedInstruction: the kernel refuses a probe on the instruction, or
+	// it is a call.
+	ErrRefusedInstruction = errors.New("no probe can stand on this instruction")
 	// ErrChanged: the path leads to another file than the process has mapped.
 	ErrChanged = errors.New("the path no longer leads to the mapped file")
 )

@@ -48,6 +48,9 @@ type File struct {
 type Counters struct {
 	// Processes and Examined count processes looked at and files opened.
 	Processes, Examined uint64
+	// Analysed counts providers that were analysed, Restored those whose
+	// analysis was in the cache on disk.
+	Analysed, Restored uint64
 	// Refused32Bit counts 32-bit verbs libraries, RefusedMachine those for
 	// another processor.
 	Refused32Bit, RefusedMachine uint64
@@ -65,6 +68,7 @@ type Counters struct {
 type Finder struct {
 	proc    string
 	machine elf.Machine
+	cache   *Cache
 
 	mutex    sync.Mutex
 	files    map[inodeKey]*known
@@ -86,6 +90,13 @@ func NewFinder(procRoot string) *Finder {
 		proc: procRoot, machine: machine,
 		files: map[inodeKey]*known{}, analyses: map[analysisKey]*Library{},
 	}
+}
+
+// WithCache keeps analyses in a cache on disk as well, and returns the Finder.
+// It comes before any other use. Closing the cache is left to the caller.
+func (f *Finder) WithCache(cache *Cache) *Finder {
+	f.cache = cache
+	return f
 }
 
 // Counters returns the totals so far.

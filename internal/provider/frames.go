@@ -66,6 +66,10 @@ func (t *frameTable) function(address uint64) (span, bool) {
 		return span{}, false
 	}
 	bounds := span{t.starts[i], t.starts[i] + size}
+	if i+1 < len(t.starts) {
+		// Functions of a genuine file do not overlap.
+		bounds.end = min(bounds.end, t.starts[i+1])
+	}
 	return bounds, bounds.contains(address)
 }
 

@@ -118,6 +118,9 @@ func (img *image) addProgram(p *elf.Prog64) error {
 
 // load reads all segments into memory, once.
 func (img *image) load() error {
+	if err := img.checkOverlap(); err != nil {
+		return err
+	}
 	var total uint64
 	for i := range img.loads {
 		total += img.loads[i].filesz
@@ -135,6 +138,28 @@ func (img *image) load() error {
 			return err
 		}
 		s.data = data
+	}
+	return nil
+}
+
+// checkOverlap refuses files in which code is at two addresses, or something
+// else is at the address of code: a place in the file would not say what runs.
+// Segments that share a page do not overlap.
+func (img *image) checkOverlap() error {
+	overlap := func(a, aSize, b, bSize uint64) bool {
+		return aSize > 0 && bSize > 0 && a < b+bSize && b < a+aSize
+	}
+	for i := range img.loads {
+		code := &img.loads[i]
+		if code.flags&elf.PF_X == 0 {
+			continue
+		}
+		for j := range img.loads {
+			s := &img.loads[j]
+			if i != j && (overlap(code.offset, code.filesz, s.offset, s.filesz) || overlap(code.vaddr, code.memsz, s.vaddr, s.memsz)) {
+				return fmt.Errorf("%w: the code at %#x overlaps the segment at %#x", ErrMalformed, code.vaddr, s.vaddr)
+			}
+		}
 	}
 	return nil
 }

@@ -134,11 +134,32 @@ func TestUnresolved(t *testing.T) {
 }
 
 func TestRefusedInstruction(t *testing.T) {
+	for name, code := range map[string][]byte{
+		"hlt":                 {0xf4},
+		"call":                {0xe8, 0, 0, 0, 0, 0xc3},
+		"call past endbr64":   {0xf3, 0x0f, 0x1e, 0xfa, 0xe8, 0, 0, 0, 0, 0xc3},
+		"call of an address":  {0xff, 0xd0, 0xc3},
+		"lock add of a word":  {0xf0, 0x83, 0x07, 1, 0xc3},
+		"padding of prefixes": {0x2e, 0x0f, 0x1f, 0x00, 0xc3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := testProviderVariant(func(e *testELF) { e.rela[0].Addend = int64(e.add(code...)) })
+			_, err := InspectProvider(bytes.NewReader(file), smallSlots())
+			require.ErrorIs(t, err, ErrRefusedInstruction)
+		})
+	}
+}
+
+// TestCallIsPassedOver: a probe on entry goes where there is no call.
+func TestCallIsPassedOver(t *testing.T) {
+	// mov eax, 1; call; push rbx; pop rbx; ret: a call ends the search.
 	file := testProviderVariant(func(e *testELF) {
-		e.code[e.funcs[1].start-testCode] = 0xf4 // hlt
+		e.rela[0].Addend = int64(e.add(0xb8, 1, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x53, 0x5b, 0xc3))
 	})
-	_, err := InspectProvider(bytes.NewReader(file), smallSlots())
-	require.ErrorIs(t, err, ErrRefusedInstruction)
+	library, err := InspectProvider(bytes.NewReader(file), smallSlots())
+	require.NoError(t, err)
+	send := library.Find(PostSend)[0]
+	assert.Equal(t, send.Offset, send.EntryOffset)
 }
 
 func TestOneFunctionForTwo(t *testing.T) {
@@ -180,6 +201,37 @@ func TestRefusedFiles(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotVerbs)
 	_, err = InspectProvider(bytes.NewReader(nil), smallSlots())
 	require.ErrorIs(t, err, ErrNotELF)
+}
+
+// TestOverlappingFunctions: unwind tables that tell of a function within another
+// one make neither lead to a place within an instruction.
+func TestOverlappingFunctions(t *testing.T) {
+	for inside := uint64(1); inside < 0x60; inside++ {
+		file := testProviderVariant(func(e *testELF) {
+			poll := e.add(fromHex(t, loopX86)...)
+			e.rela[2] = elf.Rela64{Off: testData + uint64(smallSlots().PollCQ)*8, Info: uint64(elf.R_X86_64_RELATIVE), Addend: int64(poll)}
+			e.funcs = append(e.funcs, span{poll + inside, poll + inside + 8})
+		})
+		library, err := InspectProvider(bytes.NewReader(file), smallSlots())
+		require.NoError(t, err)
+		checkOffsets(t, file, library)
+	}
+}
+
+func TestOverlappingSegments(t *testing.T) {
+	// The program headers are of 56 bytes from 64 on; the last one becomes a
+	// segment of code, its fields are type, flags, file offset, address.
+	for name, where := range map[string][2]uint64{"in the file": {testCode + 1, 0x9000}, "in memory": {testDataAt + 8, testCode + 1}} {
+		file := testSiteProvider(t)
+		last := file[64+4*56:]
+		binary.LittleEndian.PutUint32(last, uint32(elf.PT_LOAD))
+		binary.LittleEndian.PutUint32(last[4:], uint32(elf.PF_R|elf.PF_X))
+		binary.LittleEndian.PutUint64(last[8:], where[0])
+		binary.LittleEndian.PutUint64(last[16:], where[1])
+		_, err := InspectProvider(bytes.NewReader(file), smallSlots())
+		require.ErrorIs(t, err, ErrMalformed, name)
+		require.ErrorContains(t, err, "overlaps", name)
+	}
 }
 
 // TestDigest: the digest is that of the code; the fingerprint notices a

@@ -64,7 +64,7 @@ func (k Kind) String() string {
 type Target struct {
 	Function Function
 	// Symbol is the name of the function, "" where the file is stripped.
-	Symbol string
+	Symbol string `json:"-"`
 	// Offset is the first byte of the function.
 	Offset uint64
 	// EntryOffset is where a probe on entry costs least: an instruction that
@@ -91,7 +91,7 @@ type Library struct {
 	// its providers, such as "IBVERBS_PRIVATE_34"; "" when the file has none.
 	ABI string
 	// Digest is the SHA-256 of the bytes of the executable segments.
-	Digest [32]byte
+	Digest [32]byte `json:"-"`
 	// Targets are ordered by function, then by offset.
 	Targets []Target
 	// Sites holds, for each function of the data path of a provider that is

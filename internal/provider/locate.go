@@ -13,6 +13,11 @@ func (a *analysis) locate(address uint64) (Target, error) {
 	if !ok || len(code) == 0 || !a.img.executable(address) {
 		return Target{}, fmt.Errorf("%w: function at %#x is not code of this file", ErrMalformed, address)
 	}
+	// What the unwind tables do not know may be the middle of an instruction.
+	bounds, ok := a.frames.function(address)
+	if !ok || bounds.start != address {
+		return Target{}, fmt.Errorf("%w: no bounds of the function at %#x", ErrUnresolved, address)
+	}
 	t := Target{Offset: offset, ReturnOffset: offset}
 	landing, ok := a.cpu.landing(code)
 	if !ok {
@@ -21,25 +26,27 @@ func (a *analysis) locate(address uint64) (Target, error) {
 	if a.cpu.returnPastLanding {
 		t.ReturnOffset += uint64(landing)
 	}
-	t.EntryOffset = offset + (a.entry(address, landing) - address)
+	t.EntryOffset = offset + (a.entry(bounds, landing) - address)
 	for _, at := range []uint64{t.Offset, t.ReturnOffset, t.EntryOffset} {
 		here := a.img.bytes(address+(at-offset), a.cpu.maxSize)
 		if a.cpu.cost(here) == costRefused {
 			return Target{}, fmt.Errorf("%w: % x at file offset %#x", ErrRefusedInstruction, here[:min(len(here), 8)], at)
+		}
+		// Where user shadow stacks are on, some kernels emulate a call wrongly
+		// and the program dies.
+		if in, err := a.cpu.decode(here, address+(at-offset)); err == nil && in.flow == flowCall {
+			return Target{}, fmt.Errorf("%w: a call at file offset %#x, which is not safe with user shadow stacks", ErrRefusedInstruction, at)
 		}
 	}
 	return t, nil
 }
 
 // entry returns the address of the cheapest instruction for a probe on entry.
-func (a *analysis) entry(address uint64, landing int) uint64 {
+func (a *analysis) entry(bounds span, landing int) uint64 {
+	address := bounds.start
 	standard := address
 	if a.cpu.returnPastLanding {
 		standard += uint64(landing)
-	}
-	bounds, ok := a.frames.function(address)
-	if !ok || bounds.start != address {
-		return standard
 	}
 	best := a.straightLine(address+uint64(landing), bounds)
 	if best == 0 {

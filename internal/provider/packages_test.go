@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"debug/elf"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"flag"
@@ -13,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -31,6 +34,9 @@ const offsetsFile = "testdata/offsets.json"
 type pinned struct{ suite, arch, name, version, sum string }
 
 func (p pinned) file() string { return fmt.Sprintf("%s_%s_%s.deb", p.name, p.version, p.arch) }
+
+// ofProviders reports whether the package holds libibverbs or the providers.
+func (p pinned) ofProviders() bool { return p.name == "libibverbs1" || p.name == "ibverbs-providers" }
 
 func pinnedPackages(t *testing.T) []pinned {
 	t.Helper()
@@ -81,6 +87,25 @@ func unpack(t *testing.T, cache string, packages []pinned) string {
 		require.NoError(t, err, string(out))
 	}
 	return dir
+}
+
+// eachRelease calls a test with every release and architecture, such as
+// "44.0-2/amd64", and its unpacked packages.
+func eachRelease(t *testing.T, test func(t *testing.T, release, dir string)) {
+	t.Helper()
+	cache := packageCache(t)
+	groups := map[string][]pinned{}
+	for _, p := range pinnedPackages(t) {
+		if p.ofProviders() {
+			release := p.version + "/" + p.arch
+			groups[release] = append(groups[release], p)
+		}
+	}
+	for _, release := range sortedKeys(groups) {
+		t.Run(strings.ReplaceAll(release, "/", "-"), func(t *testing.T) {
+			test(t, release, unpack(t, cache, groups[release]))
+		})
+	}
 }
 
 // libraryRow is what the table holds of one library.
@@ -165,36 +190,46 @@ func assertPlaces(t *testing.T, path string, l *Library) {
 		assert.LessOrEqual(t, target.Offset, target.ReturnOffset, path)
 		assert.LessOrEqual(t, target.ReturnOffset, target.EntryOffset, path)
 		assert.Less(t, target.EntryOffset, target.Offset+256, path)
+		for _, offset := range []uint64{target.Offset, target.EntryOffset, target.ReturnOffset} {
+			assert.False(t, isCall(t, path, l.Machine, offset), "%s: a probe on the call at %#x", path, offset)
+		}
 	}
+}
+
+// isCall reports whether the instruction at a file offset is a call. Only what
+// compilers write is looked for: e8 and ff /2 after prefixes, bl and blr.
+func isCall(t *testing.T, path string, machine elf.Machine, offset uint64) bool {
+	t.Helper()
+	code := make([]byte, 16)
+	_, err := readAll(t, path).ReadAt(code, int64(offset))
+	require.NoError(t, err)
+	if machine == elf.EM_AARCH64 {
+		w := binary.LittleEndian.Uint32(code)
+		return w>>26 == 0b100101 || w&0xfffffc1f == 0xd63f0000
+	}
+	for slices.Contains([]byte{0x3e, 0x40, 0x41, 0x42, 0x43, 0x48, 0x66, 0xf2}, code[0]) {
+		code = code[1:]
+	}
+	return code[0] == 0xe8 || code[0] == 0xff && code[1]>>3&7 == 2
 }
 
 // TestPackages holds every provider that Debian ships against the table.
 func TestPackages(t *testing.T) {
-	cache := packageCache(t)
-	groups := map[string][]pinned{}
-	for _, p := range pinnedPackages(t) {
-		if p.name != "libibverbs-dev" {
-			key := p.version + "/" + p.arch
-			groups[key] = append(groups[key], p)
-		}
-	}
 	expected := map[string]map[string]libraryRow{}
 	if content, err := os.ReadFile(offsetsFile); err == nil {
 		require.NoError(t, json.Unmarshal(content, &expected))
 	}
-	for _, key := range sortedKeys(groups) {
-		t.Run(strings.ReplaceAll(key, "/", "-"), func(t *testing.T) {
-			rows := inspectTree(t, unpack(t, cache, groups[key]))
-			if *update {
-				expected[key] = rows
-				return
-			}
-			require.Len(t, rows, len(expected[key]), "number of libraries")
-			for _, name := range sortedKeys(rows) {
-				assert.Equal(t, expected[key][name], rows[name], name)
-			}
-		})
-	}
+	eachRelease(t, func(t *testing.T, key, dir string) {
+		rows := inspectTree(t, dir)
+		if *update {
+			expected[key] = rows
+			return
+		}
+		require.Len(t, rows, len(expected[key]), "number of libraries")
+		for _, name := range sortedKeys(rows) {
+			assert.Equal(t, expected[key][name], rows[name], name)
+		}
+	})
 	if *update {
 		content, err := json.MarshalIndent(expected, "", " ")
 		require.NoError(t, err)
@@ -288,6 +323,7 @@ func TestStaticLibraries(t *testing.T) {
 				assert.Empty(t, bare.Targets[i].Symbol)
 			}
 			assert.Zero(t, library.Unresolved, library.Notes)
+			assertRestored(t, withSymbols, library)
 		})
 	}
 	assert.GreaterOrEqual(t, checked, 15, "static libraries in the package")

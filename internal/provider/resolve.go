@@ -86,9 +86,23 @@ func (f *Finder) inspect(file io.ReaderAt, slots Slots) (*Library, error) {
 	if library, ok := f.analyses[key]; ok {
 		return library, nil
 	}
-	library, err := a.inspectProvider(slots)
+	library, err := f.analyse(a, key)
 	if err == nil {
 		remember(f.analyses, maxAnalyses, key, library)
+	}
+	return library, err
+}
+
+// analyse analyses a provider unless its analysis is on disk.
+func (f *Finder) analyse(a *analysis, key analysisKey) (*Library, error) {
+	if library := f.cache.load(a, key); library != nil {
+		f.counters.Restored++
+		return library, nil
+	}
+	f.counters.Analysed++
+	library, err := a.inspectProvider(key.slots)
+	if err == nil {
+		f.cache.save(key, library)
 	}
 	return library, err
 }

@@ -17,27 +17,27 @@ type Site struct {
 	// Emulated says that every kernel this project runs on emulates the
 	// instruction; otherwise it is single-stepped, or with LongNop emulated by
 	// newer kernels only.
-	Emulated, LongNop bool
+	Emulated, LongNop bool `json:",omitzero"`
 	// IsCall marks a call. Where user shadow stacks are on, some kernels
 	// emulate it wrongly and the program dies: use Instead there.
-	IsCall bool
+	IsCall bool `json:",omitzero"`
 	// Instead is the best instruction for the same event that is no call, nil
 	// if there is none or this one is no call.
-	Instead *Site
+	Instead *Site `json:",omitzero"`
 	// WC is where the struct ibv_wc of the delivered completion is, CQ where the
 	// first argument of poll_cq is. For posts, WR is the address of the work
 	// request that failed and QP the first argument of the post. A Location
 	// of no kind means that it is not known here.
-	WC, CQ, WR, QP Location
+	WC, CQ, WR, QP Location `json:",omitzero"`
 	// Overrides are members of the completion that the program has not
 	// written yet at this instruction.
-	Overrides []FieldOverride
+	Overrides []FieldOverride `json:",omitzero"`
 	// Complete says that what is at WC is final but for Overrides.
-	Complete bool
+	Complete bool `json:",omitzero"`
 	// Proven says that WC follows from the values of the program alone:
 	// it is the third argument plus 48 times the number of completions
 	// delivered before. Otherwise it is inferred from what is stored.
-	Proven bool
+	Proven bool `json:",omitzero"`
 }
 
 // PlaceKind says what a Place is.
@@ -59,9 +59,9 @@ type Place struct {
 	Kind PlaceKind
 	// Register is 0..15 for rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8..r15 on
 	// x86-64, 0..30 for x0..x30 and 31 for sp on arm64. See RegisterOffset.
-	Register uint8
+	Register uint8 `json:",omitzero"`
 	// Offset is in bytes, for PlaceMemory.
-	Offset int32
+	Offset int32 `json:",omitzero"`
 }
 
 // Location is an address that a probe computes from the registers before the
@@ -69,9 +69,9 @@ type Place struct {
 // (signed), plus Add. Counter of PlaceNone counts as 0.
 type Location struct {
 	Base    Place
-	Counter Place
-	Scale   int32
-	Add     int64
+	Counter Place `json:",omitzero"`
+	Scale   int32 `json:",omitzero"`
+	Add     int64 `json:",omitzero"`
 }
 
 // Known reports whether there is a location.
@@ -82,8 +82,8 @@ func (l Location) Known() bool { return l.Base.Kind != PlaceNone }
 type FieldOverride struct {
 	Offset, Size uint8
 	// From is a register, or PlaceNone for the number Constant.
-	From     Place
-	Constant int64
+	From     Place `json:",omitzero"`
+	Constant int64 `json:",omitzero"`
 }
 
 // SiteKind says how much was found.
@@ -127,12 +127,12 @@ type SiteSet struct {
 	Sites          []Site
 	Kind           SiteKind
 	// Reason says in a sentence what is missing, "" for SitesFull.
-	Reason string
+	Reason string `json:",omitzero"`
 	// Shared says in a sentence which other code of the library also leads to
 	// some of the sites, "" if there is none: while that runs (bnxt_re polls
 	// when it resizes a CQ, ionic for extended CQs) the sites count what
 	// poll_cq does not deliver.
-	Shared string
+	Shared string `json:",omitzero"`
 }
 
 // SitesOf returns the sites of the function at the file offset.

@@ -19,6 +19,9 @@ type Config struct {
 	// Root is the root directory of the host, "/" or where a container has
 	// it mounted. "" means "/".
 	Root string
+	// CacheDirectory keeps what was found out about libraries for the next
+	// start. It is made if there is none. "" keeps nothing.
+	CacheDirectory string
 	// TakesProcess and TakesDevice select what is traced; nil takes all.
 	TakesProcess func(pid int) bool
 	TakesDevice  func(name string) bool

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -33,9 +34,15 @@ func requireRoot(t *testing.T) {
 
 func startTracer(t *testing.T, cfg tracer.Config) *tracer.Tracer {
 	t.Helper()
+	return startTracerLogging(t, cfg, testWriter{t})
+}
+
+// startTracerLogging starts a tracer whose warnings go to a writer.
+func startTracerLogging(t *testing.T, cfg tracer.Config, log io.Writer) *tracer.Tracer {
+	t.Helper()
 	requireRoot(t)
 	cfg = tracer.OnlyFilesUnder(cfg, private)
-	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	cfg.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	tr, err := tracer.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

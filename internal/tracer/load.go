@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/provider"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -29,6 +30,8 @@ type kernelSide struct {
 	freeSites []uint32
 	// entryReturn leaves completion sites alone.
 	entryReturn bool
+	// verdicts tell which completion sites were compared before.
+	verdicts *provider.Verdicts
 	// system are the probes that belong to no library.
 	system []link.Link
 	// nextDevice and interval are variables shared with the programs.

@@ -79,8 +79,9 @@ func closeAll(links *[]link.Link) error {
 	return closeLinks(taken)
 }
 
-// attachPoll observes a poll_cq by entry and return, and compares its
-// completion sites with that where there are any.
+// attachPoll observes a poll_cq at its completion sites where those are known to
+// be right. Elsewhere it does by entry and return, and compares completion sites
+// with that where there are any.
 func (k *kernelSide) attachPoll(executable *link.Executable, library *provider.Library, target provider.Target, cookie, number uint32, kind linkKind) (*pollFunction, error) {
 	each := k.functions.length / k.libraries.length
 	if number >= each {
@@ -95,6 +96,9 @@ func (k *kernelSide) attachPoll(executable *link.Executable, library *provider.L
 	}
 	if err := k.placeSites(f, library); err != nil {
 		return nil, err
+	}
+	if known, err := k.attachKnown(f, library, kind); known || err != nil {
+		return f, err
 	}
 	if err := k.openWindow(f, kind); err != nil {
 		return nil, errors.Join(err, closeLinks(f.takeLinks()))
@@ -113,7 +117,7 @@ func (k *kernelSide) attachPoll(executable *link.Executable, library *provider.L
 // placeSites tells the kernel side how to read completions at the sites.
 func (k *kernelSide) placeSites(f *pollFunction, library *provider.Library) error {
 	set, ok := library.SitesOf(f.target.Offset)
-	if !ok || k.entryReturn {
+	if !ok || k.entryReturn || k.verdicts.Of(library, f.target.Offset) == provider.Wrong {
 		return nil
 	}
 	sites, _ := usableSites(set)
@@ -220,6 +224,7 @@ func (t *Tracer) judge(a *attachment, f *pollFunction) error {
 		return err
 	}
 	if now.WrongCount != f.base.WrongCount || now.WrongContent != f.base.WrongContent {
+		t.side.verdicts.Record(a.file.Library, f.target.Offset, provider.Wrong)
 		return t.giveUpSites(a, f, "its completion sites disagree with what it returns")
 	}
 	if now.Completions-f.base.Completions < comparedEnough || now.EmptyPolls-f.base.EmptyPolls < comparedEnough {
@@ -230,6 +235,7 @@ func (t *Tracer) judge(a *attachment, f *pollFunction) error {
 		return err
 	}
 	f.suspicions = library.Suspicions
+	t.side.verdicts.Record(a.file.Library, f.target.Offset, provider.Verified)
 	f.enterMode(modeLeaving)
 	return closeAll(&f.enter)
 }
@@ -250,6 +256,7 @@ func (t *Tracer) guard(a *attachment, f *pollFunction) error {
 		return err
 	}
 	if f.failures > mostFailures {
+		t.side.verdicts.Record(a.file.Library, f.target.Offset, provider.Unverified)
 		return t.giveUpSites(a, f, "completions did not add up again and again")
 	}
 	t.logMode(slog.LevelInfo, a, f, "a completion did not add up, comparing completion sites with entry and return")

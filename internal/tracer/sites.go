@@ -22,7 +22,8 @@ func usableSites(set provider.SiteSet) ([]provider.Site, string) {
 	for _, site := range set.Sites {
 		if site.IsCall {
 			// Where user shadow stacks are on, some kernels emulate a call
-			// wrongly and the program dies.
+			// wrongly and the program dies. Asking whether they are would gain
+			// no function of any packaged provider.
 			if site.Instead == nil {
 				return nil, "a completion site is a call"
 			}

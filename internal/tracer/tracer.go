@@ -38,6 +38,7 @@ type Tracer struct {
 	kind   linkKind
 	side   *kernelSide
 	finder *provider.Finder
+	cache  *provider.Cache
 
 	completions chan verbs.Completion
 	stuck       chan verbs.Stuck
@@ -92,13 +93,16 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
+	cache := openCache(cfg)
+	side.verdicts = provider.NewVerdicts(cache)
 	t := &Tracer{
 		cfg:         cfg,
 		log:         cfg.Logger,
 		kind:        kind,
 		side:        side,
 		denials:     newDenials(cfg.Logger, held),
-		finder:      provider.NewFinder(rooted(cfg.Root, "/proc")),
+		finder:      provider.NewFinder(rooted(cfg.Root, "/proc")).WithCache(cache),
+		cache:       cache,
 		completions: make(chan verbs.Completion, completionBuffer),
 		stuck:       make(chan verbs.Stuck, stuckBuffer),
 		libraries:   newLibraries(side, kind),
@@ -199,7 +203,7 @@ func (t *Tracer) Close() error {
 		t.cancel()
 	}
 	t.done.Wait()
-	err := errors.Join(t.libraries.close(), t.side.close())
+	err := errors.Join(t.libraries.close(), t.side.close(), t.cache.Close())
 	close(t.completions)
 	close(t.stuck)
 	return err

@@ -110,6 +110,12 @@ type Config struct {
 	// RootPath is where the root directory of the host is mounted, for a
 	// collector in a container. Default /.
 	RootPath string `mapstructure:"root_path"`
+	// CacheDirectory keeps what was found out about the libraries of the host, so
+	// that the next start need not find it out again: where their functions are,
+	// and which completion sites were verified. It is made if there is none, and
+	// nobody but the collector and root may be able to write to it. Default
+	// none: nothing is kept.
+	CacheDirectory string `mapstructure:"cache_directory"`
 	// Metrics switches single metrics off and drops their attributes.
 	Metrics metadata.MetricsConfig `mapstructure:"metrics"`
 	// Events switches single kinds of log records off.
@@ -152,6 +158,7 @@ func (c *Config) Validate() error {
 		oneOf("histogram", c.Histogram, HistogramExponential, HistogramExplicit),
 		oneOf("error_mode", c.ErrorMode, ErrorModeIgnore, ErrorModePropagate),
 		c.validateRootPath(),
+		c.validateCacheDirectory(),
 	)
 }
 
@@ -160,6 +167,13 @@ func (c *Config) validateRootPath() error {
 		return nil
 	}
 	return fmt.Errorf("root_path is %q: set it to the absolute path where the host's root directory is mounted, / outside a container", c.RootPath)
+}
+
+func (c *Config) validateCacheDirectory() error {
+	if c.CacheDirectory == "" || filepath.IsAbs(c.CacheDirectory) {
+		return nil
+	}
+	return fmt.Errorf("cache_directory is %q: set it to the absolute path of a directory that the collector may write to, or to \"\" to keep nothing", c.CacheDirectory)
 }
 
 func inRange[T int | time.Duration](key string, value, low, high T) error {

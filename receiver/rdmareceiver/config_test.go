@@ -40,6 +40,7 @@ func TestLoadConfig(t *testing.T) {
 	full.Devices = Filters{Include: filters("", "^mlx5_[0-7]$")}
 	full.ErrorMode = ErrorModePropagate
 	full.RootPath = "/hostfs"
+	full.CacheDirectory = "/var/cache/otelcol-rdma"
 	full.Metrics.RdmaIo.Enabled = false
 	full.Events.RdmaWqeStuck.Enabled = false
 
@@ -60,6 +61,7 @@ func TestLoadConfig(t *testing.T) {
 			`histogram is "classic": set it to one of ["exponential" "explicit"]`,
 			`error_mode is "silent": set it to one of ["ignore" "propagate"]`,
 			`root_path is "host": set it to the absolute path`,
+			`cache_directory is "cache": set it to the absolute path`,
 			"processes::include::0: must specify either strict or regex",
 			"devices::exclude::0: error parsing regexp",
 		}},

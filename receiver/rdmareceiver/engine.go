@@ -36,6 +36,8 @@ type engineConfig struct {
 	MaxMapBytes uint64
 	// Root is the root directory of the host.
 	Root string
+	// CacheDirectory keeps what was found out about libraries, "" nothing.
+	CacheDirectory string
 	// NewProcess is told of every process while it lives. It does not block.
 	NewProcess func(id verbs.ProcessID)
 	// TakesProcess and TakesDevice select what is traced. nil takes all.

@@ -546,6 +546,7 @@ func TestEngineGetsTheConfiguration(t *testing.T) {
 		r := newRig(t)
 		r.factory = newFactory(p)
 		r.cfg.Threshold, r.cfg.MaxMapMiB, r.cfg.RootPath = time.Millisecond, 64, "/host"
+		r.cfg.CacheDirectory = "/var/cache/rdma"
 		r.cfg.Devices.Exclude = filters("mlx5_bond_0", "")
 		r.cfg.Processes.Include = filters("", "^py")
 		r.addTraces(r.traces)
@@ -556,6 +557,7 @@ func TestEngineGetsTheConfiguration(t *testing.T) {
 	assert.Equal(t, time.Millisecond, got.Threshold)
 	assert.EqualValues(t, 64<<20, got.MaxMapBytes)
 	assert.Equal(t, "/host", got.Root)
+	assert.Equal(t, "/var/cache/rdma", got.CacheDirectory)
 	assert.False(t, got.TakesDevice("mlx5_bond_0"))
 	assert.True(t, got.TakesDevice("mlx5_0"))
 	assert.True(t, got.TakesProcess(1), "its executable is python3")

@@ -1,0 +1,251 @@
+//go:build e2e
+
+package tracer_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaradar/rdmaradar/internal/provider"
+	"github.com/rdmaradar/rdmaradar/internal/tracer"
+)
+
+// pollProbes are the programs that stand on entry and return of poll_cq.
+var pollProbes = []string{"enter_poll_cq", "leave_poll_cq"}
+
+// providers are those of the simulator.
+var providers = []string{"libverbsim-rdmav34.so", "libverbsim-rdmav34-nocet.so"}
+
+// Libraries that were verified are observed at their completion sites from the
+// start on: no probe on entry or return of a poll_cq is placed, and none ever
+// runs.
+func TestVerifiedLibraryIsNotTrappedOnPolls(t *testing.T) {
+	requireRoot(t)
+	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stats.Close() }()
+	cfg := everything
+	cfg.CacheDirectory = filepath.Join(t.TempDir(), "cache")
+
+	before := lastProgram(t)
+	first := startTracer(t, cfg)
+	collect(first)
+	if links, _ := probesOnPolls(t, before); links == 0 {
+		t.Error("libraries that nobody verified have no probes on entry and return: this says nothing")
+	}
+	verify(t, first)
+	if _, runs := probesOnPolls(t, before); runs == 0 {
+		t.Error("the probes on entry and return never ran: this says nothing")
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	before = lastProgram(t)
+	second := startTracer(t, cfg)
+	if links, _ := probesOnPolls(t, before); links != 0 || !atSites(t, second) {
+		t.Errorf("libraries that were verified have %d probes on entry and return", links)
+	}
+	collected := collect(second)
+	for _, name := range providers {
+		r := followWith(t, second, collected, "perftest", "--seconds", "1.2", "--provider", binary(t, name))
+		r.checkBooks()
+		r.checkCounts()
+		if r.matched() == 0 {
+			t.Errorf("%s: nothing was timed", name)
+		}
+		r.checkPairs()
+	}
+	if links, runs := probesOnPolls(t, before); links != 0 || runs != 0 || !atSites(t, second) {
+		t.Errorf("in the end there are %d probes on entry and return, which ran %d times", links, runs)
+	}
+}
+
+// verify runs load until both providers are observed at their sites.
+func verify(t *testing.T, tr *tracer.Tracer) {
+	t.Helper()
+	for range 10 {
+		for _, name := range providers {
+			w := startWorkload(t, "nccl", "--seconds", "1", "--provider", binary(t, name))
+			w.waitReady()
+			w.release()
+			w.wait()
+		}
+		if atSites(t, tr) {
+			return
+		}
+	}
+	t.Fatal("the simulator's providers are not observed at completion sites")
+}
+
+// atSites reports whether both providers are observed at completion sites.
+func atSites(t *testing.T, tr *tracer.Tracer) bool {
+	t.Helper()
+	n := 0
+	for _, probe := range snapshot(t, tr).Probes {
+		if probe.Provider == "verbsim" && probe.Mode == "site" && slices.Contains(probe.Functions, "poll_cq") {
+			n++
+		}
+	}
+	return n == len(providers)
+}
+
+// Sites that were found wrong are not compared again: entry and return stay.
+func TestWrongSitesAreNotCompared(t *testing.T) {
+	requireRoot(t)
+	cfg := everything
+	cfg.CacheDirectory = filepath.Join(t.TempDir(), "cache")
+	cache, err := provider.OpenCache(cfg.CacheDirectory, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	library := inspect(t, providers[0])
+	for _, target := range library.Find(provider.PollCQ) {
+		provider.NewVerdicts(cache).Record(library, target.Offset, provider.Wrong)
+	}
+	if err := cache.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tr := startTracer(t, cfg)
+	r := simulate(t, tr, "nccl", "--seconds", "3")
+	r.checkBooks()
+	r.checkPairs()
+	for _, probe := range snapshot(t, tr).Probes {
+		if filepath.Base(probe.Library) == providers[0] && probe.Mode != "windows" {
+			t.Errorf("%v of %s: %s", probe.Functions, probe.Library, probe.Mode)
+		}
+	}
+}
+
+// inspect analyses a provider of the simulator.
+func inspect(t *testing.T, name string) *provider.Library {
+	t.Helper()
+	content := func(name string) *bytes.Reader {
+		b, err := os.ReadFile(binary(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.NewReader(b)
+	}
+	_, slots, err := provider.InspectVerbs(content("libibverbs.so.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	library, err := provider.InspectProvider(content(name), slots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return library
+}
+
+// A cache that cannot be used is a warning, and tracing does without.
+func TestUnusableCacheIsAWarning(t *testing.T) {
+	requireRoot(t)
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	cfg := everything
+	cfg.CacheDirectory = dir
+	tr := startTracerLogging(t, cfg, &log)
+	r := simulate(t, tr, "perftest", "--seconds", "0.5")
+	r.checkBooks()
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(log.String(), "cache directory cannot be used"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, log.String())
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("%d files were written to a directory that all may write to (%v)", len(entries), err)
+	}
+}
+
+// lastProgram is the highest number of a program in the kernel.
+func lastProgram(t *testing.T) ebpf.ProgramID {
+	t.Helper()
+	for id := ebpf.ProgramID(0); ; {
+		next, err := ebpf.ProgramGetNextID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			return id
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = next
+	}
+}
+
+// probesOnPolls counts, for programs loaded after another one, the links that
+// place them on entry and return of poll_cq, and how often they ran.
+func probesOnPolls(t *testing.T, after ebpf.ProgramID) (links int, runs uint64) {
+	t.Helper()
+	watched := map[ebpf.ProgramID]bool{}
+	for id := after; ; {
+		next, err := ebpf.ProgramGetNextID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = next
+		watched[id] = isPollProbe(t, id, &runs)
+	}
+	all := new(link.Iterator)
+	defer all.Close()
+	for all.Next() {
+		info, err := all.Link.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if watched[info.Program] {
+			links++
+		}
+	}
+	if err := all.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return links, runs
+}
+
+func isPollProbe(t *testing.T, id ebpf.ProgramID, runs *uint64) bool {
+	t.Helper()
+	program, err := ebpf.NewProgramFromID(id)
+	if errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = program.Close() }()
+	info, err := program.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range pollProbes {
+		if info.Name != name {
+			continue
+		}
+		stats, err := program.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		*runs += stats.RunCount
+		return true
+	}
+	return false
+}
