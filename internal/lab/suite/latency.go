@@ -31,8 +31,8 @@ const interrupted = 0.01
 // ours may be less by the overhead of the probes, the bucket adds its own width,
 // a factor of 2^(1/8), and one iteration in a hundred may have been interrupted
 // outside our interval.
-func readLatency(ctx context.Context, g *Guest) (string, error) {
-	c, err := g.runningCollector(ctx)
+func readLatency(ctx context.Context, g *Guest, m mode) (string, error) {
+	c, err := g.collectorIn(ctx, m)
 	if err != nil {
 		return "", err
 	}
@@ -59,7 +59,7 @@ func readLatency(ctx context.Context, g *Guest) (string, error) {
 	slices.Sort(theirs)
 	p50, err50 := sameQuantile(&ours, theirs, 0.50)
 	p99, err99 := sameQuantile(&ours, theirs, 0.99)
-	return p50 + "; " + p99, errors.Join(err50, err99)
+	return p50 + "; " + p99, errors.Join(err50, err99, c.observes(ctx))
 }
 
 // sameQuantile compares one rank. Perftest's report lacks the last iteration,
