@@ -60,6 +60,13 @@ func Bandwidth(output string) (float64, error) {
 	return 0, fmt.Errorf("no line with a result in the output of %d bytes", len(output))
 }
 
+// Uncalibrated reports whether the run could not tell the speed of the clock
+// that it measures with, as happens on a busy host. It then did its work, and
+// its figures are 0 or infinite.
+func Uncalibrated(output string) bool {
+	return strings.Contains(output, "Correlation coefficient r^2:")
+}
+
 // UsesClassicInterface reports whether the run used post_send rather than the
 // builders of the extended interface (ibv_wr_*).
 func UsesClassicInterface(output string) bool {

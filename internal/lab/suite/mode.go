@@ -78,11 +78,7 @@ func (g *Guest) exercise(ctx context.Context) error {
 	if err := impair(ctx, "delay "+wireDelay.String()); err != nil {
 		return err
 	}
-	p, err := g.startPair(ctx, perftest.Run{Tool: perftest.ReadLatency, Iterations: 400, Size: 64})
-	if err != nil {
-		return err
-	}
-	if _, err := p.wait(ctx, time.Minute); err != nil {
+	if _, err := g.runPair(ctx, perftest.Run{Tool: perftest.ReadLatency, Iterations: 400, Size: 64}); err != nil {
 		return err
 	}
 	return clearNetem(ctx)

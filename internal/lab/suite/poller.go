@@ -14,14 +14,14 @@ import (
 
 const (
 	// starvedShare is the least part of the time of slow requests that has to be
-	// in the stage poll beside a busy loop. The rest is the wire, the posts that
-	// were interrupted, and what has no evidence.
-	starvedShare = 0.6
+	// in the stage poll beside a busy loop. About three quarters are; the rest is
+	// the wire, posts that were interrupted, and what has no evidence.
+	starvedShare = 0.5
 	// slowDeviceShare is the most of it that may be there when the wire is slow:
 	// an emulated machine does preempt a thread now and then.
 	slowDeviceShare = 0.1
 	// slowEnough is how many slow requests are asked for.
-	slowEnough = 30
+	slowEnough = 60
 	// shortWire leaves a client waiting most of the time and makes none slow.
 	shortWire = "delay 5ms"
 )

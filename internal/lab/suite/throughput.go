@@ -2,9 +2,10 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
 	"github.com/rdmaradar/rdmaradar/internal/lab/report"
@@ -39,7 +40,7 @@ func throughput(ctx context.Context, g *Guest) (string, error) {
 	runs := throughputRuns()
 	untraced, traced := make([][]float64, len(runs)), make([][]float64, len(runs))
 	for range throughputPhases {
-		if err := g.measure(ctx, runs, untraced); err != nil {
+		if _, err := g.measure(ctx, runs, untraced); err != nil {
 			return "", fmt.Errorf("untraced: %w", err)
 		}
 		if err := g.measureTraced(ctx, runs, traced); err != nil {
@@ -56,16 +57,17 @@ func throughput(ctx context.Context, g *Guest) (string, error) {
 }
 
 // measureTraced measures beside a collector at its completion sites, which ends
-// after that.
+// after that and leaves no probe behind.
 func (g *Guest) measureTraced(ctx context.Context, runs []perftest.Run, results [][]float64) error {
 	c, err := g.runningCollector(ctx)
 	if err != nil {
 		return err
 	}
-	if err := g.measure(ctx, runs, results); err != nil {
+	made, err := g.measure(ctx, runs, results)
+	if err != nil {
 		return err
 	}
-	expected, err := sumsOfAll(runs, phaseRuns)
+	expected, err := sumsOfAll(made)
 	if err != nil {
 		return err
 	}
@@ -75,34 +77,43 @@ func (g *Guest) measureTraced(ctx context.Context, runs []perftest.Run, results 
 	if err := c.observes(ctx); err != nil {
 		return err
 	}
-	return g.stopCollector(ctx)
+	return errors.Join(g.stopCollector(ctx), g.nothingLeft(ctx))
 }
 
-// measure appends the bandwidths of one phase to the results of each run.
-func (g *Guest) measure(ctx context.Context, runs []perftest.Run, results [][]float64) error {
+// measure appends the bandwidths of one phase to the results of each run, and
+// returns all runs that were made for them.
+func (g *Guest) measure(ctx context.Context, runs []perftest.Run, results [][]float64) ([]perftest.Run, error) {
+	var made []perftest.Run
 	for range phaseRuns {
 		for i, r := range runs {
-			p, err := g.startPair(ctx, r)
+			output, tries, err := g.calibrated(ctx, r)
 			if err != nil {
-				return err
-			}
-			output, err := p.wait(ctx, time.Minute)
-			if err != nil {
-				return err
+				return nil, err
 			}
 			bandwidth, err := perftest.Bandwidth(output)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			results[i] = append(results[i], bandwidth)
+			made = append(made, slices.Repeat([]perftest.Run{r}, tries)...)
 		}
 	}
-	return nil
+	return made, nil
 }
 
-// sumsOfAll are the sums after each of the runs has run so many times, all of
-// the same tool.
-func sumsOfAll(runs []perftest.Run, times uint64) ([]sum, error) {
+// calibrated runs a client until one could calibrate its clock, and returns its
+// output and how many were run.
+func (g *Guest) calibrated(ctx context.Context, r perftest.Run) (output string, tries int, err error) {
+	for tries = 1; tries <= mostTries; tries++ {
+		if output, err = g.runPair(ctx, r); err != nil || !perftest.Uncalibrated(output) {
+			return output, tries, err
+		}
+	}
+	return "", tries, uncalibrated(r)
+}
+
+// sumsOfAll are the sums after all of the runs, which are of the same tool.
+func sumsOfAll(runs []perftest.Run) ([]sum, error) {
 	var all []sum
 	for _, r := range runs {
 		sums, err := expectedSums(r)
@@ -114,7 +125,7 @@ func sumsOfAll(runs []perftest.Run, times uint64) ([]sum, error) {
 		}
 		for i, s := range sums {
 			all[i].match = s.match
-			all[i].want += times * s.want
+			all[i].want += s.want
 		}
 	}
 	return all, nil
