@@ -44,8 +44,8 @@ _Static_assert(sizeof(__u64) == 8, "64-bit values are shared with user space");
 #define BPF_RB_FORCE_WAKEUP 2
 #define BPF_RB_AVAIL_DATA 0
 
-/* Registers at a uprobe, the order of arch/x86/include/asm/ptrace.h and of
- * struct user_pt_regs in arch/arm64/include/uapi/asm/ptrace.h. */
+/* Registers at a uprobe and of a thread in a system call, the order of
+ * arch/x86/include/asm/ptrace.h and arch/arm64/include/asm/ptrace.h. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8;
@@ -57,10 +57,15 @@ struct pt_regs {
 #define RET(ctx) ((ctx)->ax)
 #define STACK(ctx) ((ctx)->sp)
 #define IP(ctx) ((ctx)->ip)
+#define SYSCALL(ctx) ((ctx)->orig_ax)
+#define SYSCALL_NANOSLEEP 35
+#define SYSCALL_CLOCK_NANOSLEEP 230
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	unsigned long regs[31];
 	unsigned long sp, pc, pstate;
+	unsigned long orig_x0;
+	int syscallno;
 };
 #define ARG1(ctx) ((ctx)->regs[0])
 #define ARG2(ctx) ((ctx)->regs[1])
@@ -68,6 +73,9 @@ struct pt_regs {
 #define RET(ctx) ((ctx)->regs[0])
 #define STACK(ctx) ((ctx)->sp)
 #define IP(ctx) ((ctx)->pc)
+#define SYSCALL(ctx) ((ctx)->syscallno)
+#define SYSCALL_NANOSLEEP 101
+#define SYSCALL_CLOCK_NANOSLEEP 115
 #else
 #error "this architecture is not supported"
 #endif
@@ -83,6 +91,7 @@ struct signal_struct {
 };
 
 struct task_struct {
+	unsigned int __state;
 	int pid;
 	int tgid;
 	struct task_struct *group_leader;

@@ -11,21 +11,57 @@
  * shortly after it came back, the completion may have waited since then. */
 #define BACK_NS 50000
 
-static __always_inline void note_switch(struct task_struct *previous, struct task_struct *next)
+/* How much of a long absence is shortly: on a busy or an emulated machine the
+ * first poll after it takes more than BACK_NS, and that a completion arrives by
+ * chance in this fraction of the time is unlikely. */
+#define BACK_FRACTION 16
+
+#define TASK_INTERRUPTIBLE 1
+
+/* Whether the running thread, which is about to leave its CPU, sleeps until
+ * something happens. That may be the completion itself, as in a read of the
+ * completion channel, and then nobody was late. A thread that was preempted, is
+ * held up in the kernel, or sleeps for a time of its own choice is. */
+static __always_inline bool awaits_event(struct task_struct *task, bool is_preempted)
+{
+	if (is_preempted || !(BPF_CORE_READ(task, __state) & TASK_INTERRUPTIBLE))
+		return false;
+	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct pt_regs copy = {};
+
+	bpf_probe_read_kernel(&copy, sizeof(copy), registers);
+	return SYSCALL(&copy) != SYSCALL_NANOSLEEP && SYSCALL(&copy) != SYSCALL_CLOCK_NANOSLEEP;
+}
+
+static __always_inline void note_switch(struct task_struct *previous, struct task_struct *next, bool is_preempted)
 {
 	__u32 out = BPF_CORE_READ(previous, pid);
 	__u32 in = BPF_CORE_READ(next, pid);
 	struct poller *poller = bpf_map_lookup_elem(&pollers, &out);
 	__u64 now = bpf_ktime_get_ns();
 
-	if (poller)
-		poller->off_since = now;
+	if (poller) {
+		bool is_waiting = awaits_event(previous, is_preempted);
+
+		poller->off_since = is_waiting ? 0 : now;
+		/* What was before says nothing of what it finds when woken. */
+		if (is_waiting)
+			poller->off_end = 0;
+	}
 	poller = bpf_map_lookup_elem(&pollers, &in);
 	if (poller && poller->off_since) {
 		poller->off_start = poller->off_since;
 		poller->off_end = now;
 		poller->off_since = 0;
 	}
+}
+
+static __always_inline bool is_just_back(const struct poller *poller, __u64 now)
+{
+	__u64 back = now - poller->off_end;
+
+	return poller->off_end &&
+	       (back < BACK_NS || back < (poller->off_end - poller->off_start) / BACK_FRACTION);
 }
 
 /* Notes when the delivering thread left its CPU, if it has just come back. That
@@ -42,7 +78,7 @@ static __always_inline void note_absence(struct delivery *delivery)
 		bpf_map_update_elem(&pollers, &delivery->caller.tid, &fresh, BPF_NOEXIST);
 		return;
 	}
-	if (poller->off_end && delivery->now - poller->off_end < BACK_NS) {
+	if (is_just_back(poller, delivery->now)) {
 		delivery->short_poll_ns = poller->off_start;
 		delivery->evidence_ns = poller->off_end;
 	}

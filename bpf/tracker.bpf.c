@@ -195,7 +195,7 @@ int process_exit(void *ctx)
 SEC("raw_tp/sched_switch")
 int sched_switch(__u64 *ctx)
 {
-	note_switch((struct task_struct *)ctx[1], (struct task_struct *)ctx[2]);
+	note_switch((struct task_struct *)ctx[1], (struct task_struct *)ctx[2], ctx[0]);
 	return 0;
 }
 

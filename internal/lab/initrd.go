@@ -15,9 +15,18 @@ import (
 var initrdScript []byte
 
 // earlyModules reach the ext4 root and the 9p shares. crc32c_generic is a soft
-// dependency of ext4, so it is named.
-func earlyModules() []string {
-	return []string{"virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "9p", "9pnet_virtio"}
+// dependency of ext4, so it is named; newer kernels have it in a library that
+// ext4 depends on.
+func earlyModules(modulesRoot, release string) ([]string, error) {
+	names := []string{"virtio_pci", "virtio_blk", "ext4", "9p", "9pnet_virtio"}
+	list, err := os.ReadFile(filepath.Join(modulesRoot, "lib/modules", release, "modules.dep"))
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Contains(list, []byte("/crc32c_generic.ko")) {
+		names = append([]string{"crc32c_generic"}, names...)
+	}
+	return names, nil
 }
 
 // buildInitrd writes an initrd with busybox and the early modules of one
@@ -31,7 +40,11 @@ func buildInitrd(ctx context.Context, modulesRoot, release, target string) error
 	if err != nil {
 		return err
 	}
-	modules, err := moduleFiles(ctx, modulesRoot, release, earlyModules())
+	early, err := earlyModules(modulesRoot, release)
+	if err != nil {
+		return err
+	}
+	modules, err := moduleFiles(ctx, modulesRoot, release, early)
 	if err != nil {
 		return err
 	}

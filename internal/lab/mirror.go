@@ -98,20 +98,19 @@ func sourceLine(mirror, suite string) string {
 	return fmt.Sprintf("deb [arch=amd64 signed-by=%s] %s %s main\n", debianKeyring, mirror, suite)
 }
 
-// dependency returns the first package that meta depends on whose name has the
-// prefix.
-func (a *aptLists) dependency(ctx context.Context, meta, prefix string) (string, error) {
-	out, err := output(ctx, "", "apt-cache", append(a.opts, "depends", meta)...)
+// dependencies returns the names of the packages that a package depends on.
+func (a *aptLists) dependencies(ctx context.Context, pkg string) ([]string, error) {
+	out, err := output(ctx, "", "apt-cache", append(a.opts, "depends", pkg)...)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
+	var names []string
 	for line := range strings.Lines(string(out)) {
-		name, ok := strings.CutPrefix(strings.TrimSpace(line), "Depends: ")
-		if ok && strings.HasPrefix(name, prefix) {
-			return name, nil
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "Depends: "); ok {
+			names = append(names, name)
 		}
 	}
-	return "", fmt.Errorf("package %s depends on no %s*", meta, prefix)
+	return names, nil
 }
 
 // download fetches a package and returns the path of the .deb, valid until

@@ -24,11 +24,11 @@ type Boot struct {
 	Timeout time.Duration
 }
 
-// outputDir is where reports, consoles and logs of the lab go.
-func outputDir(repository string) string { return filepath.Join(repository, "out", "lab") }
+// OutputDir returns where reports, consoles and logs of the lab go.
+func OutputDir(repository string) string { return filepath.Join(repository, "out", "lab") }
 
 // ReportPath returns where the merged report of a lab run is written.
-func ReportPath(repository string) string { return filepath.Join(outputDir(repository), "report.json") }
+func ReportPath(repository string) string { return filepath.Join(OutputDir(repository), "report.json") }
 
 // Run boots the kernel, runs the tests in it and returns their results. A dead
 // guest is not an error: the tests it did not report have failed, with its
@@ -39,7 +39,7 @@ func (b Boot) Run(ctx context.Context, cache *Cache, guestProgram string, log io
 	if err != nil {
 		return report.Kernel{}, err
 	}
-	console, err := os.Create(filepath.Join(outputDir(b.Repository), "console-"+b.Kernel.Name+".log"))
+	console, err := os.Create(filepath.Join(OutputDir(b.Repository), "console-"+b.Kernel.Name+".log"))
 	if err != nil {
 		return report.Kernel{}, err
 	}
@@ -88,7 +88,7 @@ func (b Boot) results(share, died string) (report.Kernel, error) {
 }
 
 func (b Boot) prepareShare(guestProgram string) (string, error) {
-	share, err := filepath.Abs(filepath.Join(outputDir(b.Repository), "guest-"+b.Kernel.Name))
+	share, err := filepath.Abs(filepath.Join(OutputDir(b.Repository), "guest-"+b.Kernel.Name))
 	if err != nil {
 		return "", err
 	}

@@ -37,6 +37,36 @@ func Iterations(output string) ([]time.Duration, error) {
 	return found, nil
 }
 
+// bandwidthLine is the result of a bandwidth test: bytes, iterations, peak and
+// average in units of 2^20 bytes a second, million messages a second.
+var bandwidthLine = regexp.MustCompile(`^(\d+)\s+(\d+)\s+[0-9.]+\s+([0-9.]+)\s+[0-9.]+$`)
+
+// Bandwidth reads the average of a bandwidth test, in bytes a second.
+func Bandwidth(output string) (float64, error) {
+	if !strings.Contains(output, "BW average[MB/sec]") {
+		return 0, fmt.Errorf("no result in MB/sec in the output of %d bytes", len(output))
+	}
+	for line := range strings.Lines(output) {
+		m := bandwidthLine.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		average, err := strconv.ParseFloat(m[3], 64)
+		if err != nil || average <= 0 {
+			return 0, fmt.Errorf("perftest reports an average of %q MB/sec", m[3])
+		}
+		return average * (1 << 20), nil
+	}
+	return 0, fmt.Errorf("no line with a result in the output of %d bytes", len(output))
+}
+
+// Uncalibrated reports whether the run could not tell the speed of the clock
+// that it measures with, as happens on a busy host. It then did its work, and
+// its figures are 0 or infinite.
+func Uncalibrated(output string) bool {
+	return strings.Contains(output, "Correlation coefficient r^2:")
+}
+
 // UsesClassicInterface reports whether the run used post_send rather than the
 // builders of the extended interface (ibv_wr_*).
 func UsesClassicInterface(output string) bool {

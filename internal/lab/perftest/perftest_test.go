@@ -122,3 +122,28 @@ func TestArguments(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestBandwidth(t *testing.T) {
+	const head = " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+	tests := []struct {
+		name, output string
+		want         float64
+	}{
+		{"as printed by 4.5-0.17", head + " 65536      2000             23.55              21.60  \t\t   0.000346\n", 21.60 * (1 << 20)},
+		{"other units", strings.ReplaceAll(head, "MB", "Gb") + " 65536 2000 23.55 21.60 0.000346\n", 0},
+		{"a clock that was not calibrated", head + " 4096       3000             0.00               0.00   \t\t   0.000000\n", 0},
+		{"no result", head, 0},
+	}
+	for _, tt := range tests {
+		got, err := Bandwidth(tt.output)
+		if got != tt.want || (err == nil) != (tt.want > 0) {
+			t.Errorf("%s: %v, %v", tt.name, got, err)
+		}
+	}
+}
+
+func TestUncalibrated(t *testing.T) {
+	if !Uncalibrated("Correlation coefficient r^2: 0.703092 < 0.9\n---\n") || Uncalibrated("---\n") {
+		t.Error("wrong")
+	}
+}

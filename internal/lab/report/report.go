@@ -21,10 +21,28 @@ const (
 // Test is the result of one test. Why is a sentence; a failure and a skip must
 // have one, a pass may say what it measured.
 type Test struct {
-	Name    string  `json:"name"`
-	Result  string  `json:"result"`
-	Why     string  `json:"why,omitempty"`
+	Name   string `json:"name"`
+	Result string `json:"result"`
+	Why    string `json:"why,omitempty"`
+	// Mode is how completions of rxe were observed at the end of the test, ""
+	// when no collector ran then.
+	Mode    string  `json:"mode,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"`
+}
+
+// Throughput is what one perftest run moved, with and without the collector.
+type Throughput struct {
+	Tool       string `json:"tool"`
+	Size       int    `json:"size_bytes"`
+	Iterations int    `json:"iterations"`
+	// Untraced and Traced are the averages of the runs in bytes a second, in the
+	// order of the runs, the medians those of them.
+	Untraced       []float64 `json:"untraced_bytes_per_s"`
+	Traced         []float64 `json:"traced_bytes_per_s"`
+	UntracedMedian float64   `json:"untraced_median_bytes_per_s"`
+	TracedMedian   float64   `json:"traced_median_bytes_per_s"`
+	// Ratio is the traced median divided by the untraced one.
+	Ratio float64 `json:"ratio"`
 }
 
 // Kernel is the results of one boot.
@@ -33,6 +51,8 @@ type Kernel struct {
 	// guest died before it said so.
 	Release string `json:"release"`
 	Tests   []Test `json:"tests"`
+	// Throughput is what was measured, nil when that test did not run.
+	Throughput []Throughput `json:"throughput,omitempty"`
 }
 
 // Report is the whole of a lab run.
@@ -40,12 +60,13 @@ type Report struct {
 	Kernels []Kernel `json:"kernels"`
 }
 
-// Event is one line the guest writes: its release, the start of a test, or its
-// result.
+// Event is one line the guest writes: its release, the start of a test, its
+// result, or a measurement.
 type Event struct {
-	Release string `json:"release,omitempty"`
-	Started string `json:"started,omitempty"`
-	Test    *Test  `json:"test,omitempty"`
+	Release    string      `json:"release,omitempty"`
+	Started    string      `json:"started,omitempty"`
+	Test       *Test       `json:"test,omitempty"`
+	Throughput *Throughput `json:"throughput,omitempty"`
 }
 
 // Append writes one event and forces it out, so that it outlives the guest.
@@ -81,6 +102,8 @@ func Read(events io.Reader, line string, names []string, died string) (Kernel, e
 		switch {
 		case e.Release != "":
 			k.Release = e.Release
+		case e.Throughput != nil:
+			k.Throughput = append(k.Throughput, *e.Throughput)
 		case e.Started != "":
 			running = e.Started
 		case e.Test != nil:
@@ -132,7 +155,11 @@ func unreported(name, running, died string) string {
 
 // Write writes the report as indented JSON.
 func (r Report) Write(path string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
+	return writeJSON(path, r)
+}
+
+func writeJSON(path string, value any) error {
+	data, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -97,3 +97,36 @@ func TestAppendAndWrite(t *testing.T) {
 		t.Fatalf("got %+v, %v", k, err)
 	}
 }
+
+func TestThroughput(t *testing.T) {
+	dir := t.TempDir()
+	asJSON, asText := filepath.Join(dir, "throughput.json"), filepath.Join(dir, "throughput.txt")
+	const mega = 1 << 20
+	k, err := Read(strings.NewReader(`{"release":"6.1.0-x"}
+{"throughput":{"tool":"ib_write_bw","size_bytes":4096,"iterations":3000,"untraced_bytes_per_s":[1],"ratio":0.5}}
+`), "6.1", nil, "")
+	if err != nil || len(k.Throughput) != 1 || k.Throughput[0].Size != 4096 {
+		t.Fatalf("%+v, %v", k, err)
+	}
+	k.Throughput = append(k.Throughput, NewThroughput("ib_write_bw", 65536, 500, []float64{30 * mega, 10 * mega, 20 * mega}, []float64{12 * mega, 18 * mega}))
+	if err := (Report{Kernels: []Kernel{k}}).WriteThroughput(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(asText)
+	const want = "kernel 6.1.0-x, soft-RoCE, emulated: ib_write_bw of 65536 bytes: 20.00 MiB/s untraced, 15.00 traced, ratio 0.75, medians of 3 and 2 runs\n"
+	if err != nil || !strings.HasSuffix(string(text), want) {
+		t.Errorf("%q, %v", text, err)
+	}
+	data, err := os.ReadFile(asJSON)
+	if err != nil || !strings.Contains(string(data), `"ratio": 0.75`) {
+		t.Errorf("%s, %v", data, err)
+	}
+	if err := (Report{Kernels: []Kernel{{Release: "6.1"}}}).WriteThroughput(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{asJSON, asText} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s of an earlier run is still there: %v", path, err)
+		}
+	}
+}

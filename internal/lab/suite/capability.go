@@ -29,7 +29,7 @@ func missingCapability(ctx context.Context, g *Guest) (string, error) {
 // refusal runs the collector without one capability and without CAP_SYS_ADMIN,
 // which the kernel takes in place of it, and reads its output.
 func (g *Guest) refusal(ctx context.Context, capability string) (string, error) {
-	c, err := g.launchCollector("setpriv", "--bounding-set=-sys_admin,-"+capability)
+	c, err := g.launchCollector(atSites(), "setpriv", "--bounding-set=-sys_admin,-"+capability)
 	if err != nil {
 		return "", err
 	}

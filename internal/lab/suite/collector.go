@@ -30,6 +30,7 @@ receivers:
     collection_interval: 1s
     max_exported_per_second: 1000
     error_mode: propagate
+    SETTINGS
 exporters:
   file/metrics: {path: DIR/metrics.jsonl, flush_interval: 100ms}
   file/traces: {path: DIR/traces.jsonl, flush_interval: 100ms}
@@ -59,6 +60,7 @@ const telemetryAddress = "http://127.0.0.1:8888/metrics"
 // at what was exported since its own beginning.
 type collector struct {
 	*process
+	mode           mode
 	dir            string
 	metricsTail    *otlp.Tail
 	spansTail      *otlp.Tail
@@ -68,21 +70,16 @@ type collector struct {
 	records        []otlp.Record
 }
 
-// runningCollector returns the collector the earlier tests left, or starts one,
-// and marks the beginning of a test.
+// runningCollector returns a collector as it comes, at its completion sites, and
+// marks the beginning of a test.
 func (g *Guest) runningCollector(ctx context.Context) (*collector, error) {
-	if g.collector == nil {
-		if err := g.startCollector(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return g.collector, g.collector.mark(ctx)
+	return g.collectorIn(ctx, atSites())
 }
 
 // startCollector starts a collector and waits until it probes the provider of
 // the keeper.
-func (g *Guest) startCollector(ctx context.Context) error {
-	c, err := g.launchCollector()
+func (g *Guest) startCollector(ctx context.Context, m mode) error {
+	c, err := g.launchCollector(m)
 	if err != nil {
 		return err
 	}
@@ -95,7 +92,7 @@ func (g *Guest) startCollector(ctx context.Context) error {
 		if err != nil {
 			return false, nil // not listening yet
 		}
-		return telemetry.Total(otlp.Match{Metric: "otelcol_rdma_probes", Attributes: map[string]string{"provider": "rxe"}}) > 0, nil
+		return pollMode(telemetry) != "", nil
 	})
 	if err != nil {
 		return fmt.Errorf("%w; the end of its output: %s", err, c.outputTail())
@@ -103,16 +100,16 @@ func (g *Guest) startCollector(ctx context.Context) error {
 	return nil
 }
 
-// launchCollector starts a collector in a directory of its own, prefixed by the
-// words of a wrapper.
-func (g *Guest) launchCollector(wrapper ...string) (*collector, error) {
+// launchCollector starts a collector in a directory of its own, with the
+// settings of a mode and prefixed by the words of a wrapper.
+func (g *Guest) launchCollector(m mode, wrapper ...string) (*collector, error) {
 	g.collectors++
 	dir := filepath.Join(workDir, fmt.Sprintf("collector-%d", g.collectors))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, "collector.yaml")
-	text := strings.ReplaceAll(configuration, "DIR", dir)
+	text := strings.NewReplacer("DIR", dir, "SETTINGS", m.settings).Replace(configuration)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return nil, err
 	}
@@ -121,7 +118,7 @@ func (g *Guest) launchCollector(wrapper ...string) (*collector, error) {
 		return nil, err
 	}
 	return &collector{
-		process: p, dir: dir,
+		process: p, mode: m, dir: dir,
 		metricsTail: otlp.NewTail(filepath.Join(dir, "metrics.jsonl")),
 		spansTail:   otlp.NewTail(filepath.Join(dir, "traces.jsonl")),
 		logsTail:    otlp.NewTail(filepath.Join(dir, "logs.jsonl")),

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/report"
 )
 
 // workDir is in memory: the share is too slow for files that are written often.
@@ -30,7 +32,9 @@ type Guest struct {
 	keeper    *process
 	processes []*process
 	kernel    kernelLog
-	programs  map[int]string
+	// throughput is what was measured.
+	throughput []report.Throughput
+	programs   map[int]string
 }
 
 // Prepare sets up the devices and copies the collector into memory.

@@ -17,8 +17,9 @@ const (
 	clientAddress, serverAddress = "10.9.0.1", "10.9.0.2"
 	// gidIndex 1 is the IPv4 address of the interface.
 	gidIndex = 1
-	// providerLibrary is a part of the file name of rxe's user-space driver.
-	providerLibrary = "librxe"
+	// rxe is the name of the provider, providerLibrary a part of the file name of
+	// its user-space driver.
+	rxe, providerLibrary = "rxe", "librxe"
 )
 
 const linkCommands = `

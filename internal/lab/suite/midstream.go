@@ -68,7 +68,7 @@ func (g *Guest) startMidstream(ctx context.Context) ([]*pair, error) {
 
 func (g *Guest) watchMidstream(ctx context.Context, pairs []*pair, w *witness) (string, error) {
 	begin := time.Now()
-	if err := g.startCollector(ctx); err != nil {
+	if err := g.startCollector(ctx, atSites()); err != nil {
 		return "", err
 	}
 	c := g.collector

@@ -38,6 +38,22 @@ func (g *Guest) startPair(ctx context.Context, r perftest.Run, wrapper ...string
 	return &pair{run: r, client: client, server: server}, nil
 }
 
+// runPair runs a pair to its end and returns the client's output.
+func (g *Guest) runPair(ctx context.Context, r perftest.Run) (string, error) {
+	p, err := g.startPair(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	return p.wait(ctx, time.Minute)
+}
+
+// mostTries is how often perftest may fail to calibrate its clock.
+const mostTries = 4
+
+func uncalibrated(r perftest.Run) error {
+	return fmt.Errorf("%s could not calibrate its clock in %d runs: the host is too busy", r.Tool, mostTries)
+}
+
 // kill ends both, the client first.
 func (p *pair) kill() {
 	p.client.kill()

@@ -26,21 +26,26 @@ func reconcileRuns() []perftest.Run {
 	}
 }
 
-func reconcileTests() []Test {
+// dataPathTests are those of what every mode has to get right: completions and
+// bytes exact, latencies within a bucket, every request accounted for.
+func dataPathTests(m mode) []Test {
 	var tests []Test
 	for _, r := range reconcileRuns() {
 		tests = append(tests, Test{
-			Name: fmt.Sprintf("reconcile %s, %d of %d bytes", r.Tool, r.Iterations, r.Size),
-			Run:  func(ctx context.Context, g *Guest) (string, error) { return reconcile(ctx, g, r) },
+			Name: fmt.Sprintf("%s: reconcile %s, %d of %d bytes", m.name, r.Tool, r.Iterations, r.Size),
+			Run:  func(ctx context.Context, g *Guest) (string, error) { return reconcile(ctx, g, m, r) },
 		})
 	}
-	return tests
+	return append(tests, Test{
+		Name: m.name + ": read latency agrees with perftest",
+		Run:  func(ctx context.Context, g *Guest) (string, error) { return readLatency(ctx, g, m) },
+	})
 }
 
 // reconcile holds the exported sums against perftest's own work, exactly, and
 // perftest's work against the kernel's witness.
-func reconcile(ctx context.Context, g *Guest, r perftest.Run) (string, error) {
-	c, err := g.runningCollector(ctx)
+func reconcile(ctx context.Context, g *Guest, m mode, r perftest.Run) (string, error) {
+	c, err := g.collectorIn(ctx, m)
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +75,8 @@ func reconcile(ctx context.Context, g *Guest, r perftest.Run) (string, error) {
 	if err := agreesWithWitness(r, posts, completions); err != nil {
 		return "", err
 	}
-	return c.reconciles(ctx, r)
+	exact, err := c.reconciles(ctx, r)
+	return exact, errors.Join(err, c.observes(ctx))
 }
 
 func agreesWithWitness(r perftest.Run, posts, completions uint64) error {

@@ -26,9 +26,10 @@ const testTimeout = 4 * time.Minute
 // All returns every test in the order of running. They share collectors where
 // they can, see collector; each can run alone.
 func All() []Test {
-	tests := reconcileTests()
-	return append(tests,
-		Test{"read latency agrees with perftest", readLatency},
+	tests := []Test{{"sites are reached under traffic", sitesAreReached}}
+	tests = append(tests, dataPathTests(modes()[0])...)
+	tests = append(tests,
+		Test{"starved poller is told from slow device", starvedPoller},
 		Test{"rping is seen", rpingIsSeen},
 		Test{"ibv_rc_pingpong is seen", pingpongIsSeen},
 		Test{"short-lived client is named", shortLivedIsNamed},
@@ -42,7 +43,12 @@ func All() []Test {
 		Test{"clients running before the collector", clientsBefore},
 		Test{"collector stopped", collectorStopped},
 		Test{"missing capability is named", missingCapability},
+		Test{"throughput of ib_write_bw", throughput},
 	)
+	for _, m := range modes()[1:] {
+		tests = append(tests, dataPathTests(m)...)
+	}
+	return tests
 }
 
 // Names returns the names of all tests.
@@ -73,6 +79,11 @@ func RunAll(ctx context.Context, g *Guest, match *regexp.Regexp, events *os.File
 			return err
 		}
 	}
+	for _, measured := range g.throughput {
+		if err := report.Append(events, report.Event{Throughput: &measured}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -82,10 +93,11 @@ func runOne(ctx context.Context, g *Guest, t Test) report.Test {
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
 	why, err := recovered(ctx, g, t)
+	result := report.Test{Name: t.Name, Result: report.Pass, Why: why, Mode: g.modeNow(ctx)}
 	if err := errors.Join(err, g.tidy()); err != nil {
-		return report.Test{Name: t.Name, Result: report.Fail, Why: err.Error()}
+		result.Result, result.Why = report.Fail, err.Error()
 	}
-	return report.Test{Name: t.Name, Result: report.Pass, Why: why}
+	return result
 }
 
 func recovered(ctx context.Context, g *Guest, t Test) (why string, err error) {

@@ -166,15 +166,19 @@ func TestCheckSpan(t *testing.T) {
 		t.Fatal(err)
 	}
 	spoil := map[string]func(*otlp.Span){
-		"short":          func(s *otlp.Span) { s.End = s.End.Add(-2 * time.Millisecond) },
-		"before":         func(s *otlp.Span) { s.Start, s.End = begin.Add(-time.Second), begin.Add(-time.Millisecond) },
-		"future":         func(s *otlp.Span) { s.End = s.End.Add(time.Hour) },
-		"device":         func(s *otlp.Span) { s.Attributes["rdma.device.name"] = "mlx5_0" },
-		"name":           func(s *otlp.Span) { s.Name = "recv rxa" },
-		"service":        func(s *otlp.Span) { s.Service = "other" },
-		"process":        func(s *otlp.Span) { s.Attributes["process.pid"] = "9" },
-		"no QP":          func(s *otlp.Span) { delete(s.Attributes, "rdma.qp.number") },
-		"failed":         func(s *otlp.Span) { s.Failed = true },
+		"short":   func(s *otlp.Span) { s.End = s.End.Add(-2 * time.Millisecond) },
+		"before":  func(s *otlp.Span) { s.Start, s.End = begin.Add(-time.Second), begin.Add(-time.Millisecond) },
+		"future":  func(s *otlp.Span) { s.End = s.End.Add(time.Hour) },
+		"device":  func(s *otlp.Span) { s.Attributes["rdma.device.name"] = "mlx5_0" },
+		"name":    func(s *otlp.Span) { s.Name = "recv rxa" },
+		"service": func(s *otlp.Span) { s.Service = "other" },
+		"process": func(s *otlp.Span) { s.Attributes["process.pid"] = "9" },
+		"no QP":   func(s *otlp.Span) { delete(s.Attributes, "rdma.qp.number") },
+		"failed":  func(s *otlp.Span) { s.Failed = true },
+		"no stage": func(s *otlp.Span) {
+			delete(s.Attributes, "rdma.wqe.stage.post")
+			delete(s.Attributes, "rdma.wqe.stage.completion")
+		},
 		"missing stage":  func(s *otlp.Span) { delete(s.Attributes, "rdma.wqe.stage.post") },
 		"unreadable one": func(s *otlp.Span) { s.Attributes["rdma.wqe.stage.post"] = "x" },
 	}
@@ -300,6 +304,52 @@ func TestStallsExplainSlowSpans(t *testing.T) {
 	for _, bad := range []string{"", "x\n", "100.000000"} {
 		if _, err := gapsIn(bad); err == nil {
 			t.Errorf("%q: no error", bad)
+		}
+	}
+}
+
+func TestPollMode(t *testing.T) {
+	probes := func(provider, mode string, n float64) otlp.Point {
+		return otlp.Point{Metric: "otelcol_rdma_probes", Value: n, Attributes: map[string]string{"provider": provider, "mode": mode}}
+	}
+	others := probes("rxe", "windows", 3)
+	tests := map[string]otlp.Metrics{
+		"":          {probes("mlx5", "site", 1)},
+		"windows":   {probes("rxe", "windows", 4), probes("mlx5", "site", 1), probes("rxe", "site", 0)},
+		"site":      {others, probes("rxe", "site", 1)},
+		"comparing": {probes("rxe", "comparing", 1), others},
+	}
+	for want, telemetry := range tests {
+		if got := pollMode(telemetry); got != want {
+			t.Errorf("%v: %q, want %q", telemetry, got, want)
+		}
+	}
+}
+
+func TestSharesOfStages(t *testing.T) {
+	span := func(d time.Duration, stage, seconds string) otlp.Span {
+		return otlp.Span{Start: time.Unix(100, 0), End: time.Unix(100, 0).Add(d), Attributes: map[string]string{"rdma.wqe.stage." + stage: seconds}}
+	}
+	s := shares([]otlp.Span{span(30*time.Millisecond, "poll", "0.03"), span(10*time.Millisecond, "completion", "0.01")})
+	if s["poll"] != 0.75 || s["completion"] != 0.25 {
+		t.Errorf("%v", s)
+	}
+	if within(s, 0.5, 1, "") != nil || within(s, 0, 0.1, "") == nil || within(shares(nil), 0.5, 1, "") == nil {
+		t.Error("wrong verdict")
+	}
+}
+
+func TestSumsOfAllRuns(t *testing.T) {
+	r := perftest.Run{Tool: perftest.WriteBandwidth, Iterations: 100, Size: 10}
+	big := r
+	big.Size = 20
+	sums, err := sumsOfAll([]perftest.Run{r, big, big})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sums {
+		if s.match.Attributes["network.io.direction"] == "transmit" && s.match.Attributes["rdma.device.name"] == clientDevice && s.want != 5000 {
+			t.Errorf("%d bytes sent, want 5000", s.want)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func main() {
 const statusDeadGuest = 125
 
 func run() (int, error) {
-	kernel := flag.String("kernel", "6.1", "kernel to boot: 6.1 or 6.12")
+	kernel := flag.String("kernel", "6.1", "kernel to boot: 6.1, 6.12 or newest")
 	shared := flag.String("share", ".", "host directory that is /mnt in the guest")
 	repository := flag.String("repository", ".", "root of the checkout, where the cache is unless RDMARADAR_CACHE says otherwise")
 	timeout := flag.Duration("timeout", 5*time.Minute, "longest time for the whole boot")
