@@ -35,23 +35,28 @@ func LayOut(t testing.TB, recording string) string {
 // already get the new value.
 func Add(t testing.TB, root, recording string) {
 	t.Helper()
+	made := map[string]bool{}
 	for line := range strings.Lines(recording) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if err := add(root, line); err != nil {
+		if err := add(root, line, made); err != nil {
 			t.Fatalf("line %q: %v", line, err)
 		}
 	}
 }
 
-func add(root, line string) error {
+// add lays out one line; made are the directories that are known to be there.
+func add(root, line string, made map[string]bool) error {
 	path, target, isLink := strings.Cut(line, " -> ")
 	path, value, _ := strings.Cut(path, " =")
 	path = filepath.Join(root, path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
+	if directory := filepath.Dir(path); !made[directory] {
+		if err := os.MkdirAll(directory, 0o755); err != nil {
+			return err
+		}
+		made[directory] = true
 	}
 	if strings.HasSuffix(line, "/") {
 		return os.MkdirAll(filepath.Join(root, line), 0o755)

@@ -81,10 +81,6 @@ func (c composer) function(above string, bus, slot int, ids [3]int, lanes int) s
 	c.line("%s/max_link_width = 16", path)
 	c.line("%s/iommu_group -> %s/kernel/iommu_groups/%d", path, up(path), c.group)
 	c.line("kernel/iommu_groups/%d/type = identity", c.group)
-	for _, kind := range []string{"correctable COR", "nonfatal NONFATAL", "fatal FATAL"} {
-		name, total, _ := strings.Cut(kind, " ")
-		c.line(`%s/aer_dev_%s = Undefined 0\nTOTAL_ERR_%s 0`, path, name, total)
-	}
 	return path
 }
 
@@ -116,6 +112,10 @@ func (c composer) nic(above string, pair nearby) {
 	path := c.function(above, pair.nic, 0, [3]int{0x15b3, 0x1021, 0x020700}, 16)
 	c.line("%s/config =x %s", path, configEndpoint)
 	c.line("%s/sriov_numvfs = 0", path)
+	for _, kind := range []string{"correctable COR", "nonfatal NONFATAL", "fatal FATAL"} {
+		name, total, _ := strings.Cut(kind, " ")
+		c.line(`%s/aer_dev_%s = Undefined 0\nTOTAL_ERR_%s 0`, path, name, total)
+	}
 	device := path + "/infiniband/" + pair.name
 	c.line("class/infiniband/%s -> ../../%s", pair.name, device)
 	c.line("%s/device -> ../../../0000:%02x:00.0", device, pair.nic)
