@@ -47,13 +47,13 @@ type totalKey struct {
 }
 
 // NewCounterReader returns a CounterReader. takes says which devices are read,
-// nil takes all; ethtool may be nil.
-func NewCounterReader(reader *Reader, ethtool Ethtool, takes func(device string) bool, logger *slog.Logger) *CounterReader {
+// nil takes all; ethtool may be nil; now is the clock.
+func NewCounterReader(reader *Reader, ethtool Ethtool, takes func(device string) bool, logger *slog.Logger, now func() time.Time) *CounterReader {
 	if takes == nil {
 		takes = func(string) bool { return true }
 	}
 	return &CounterReader{
-		reader: reader, ethtool: ethtool, takes: takes, logger: logger, now: time.Now, known: newCatalogue(),
+		reader: reader, ethtool: ethtool, takes: takes, logger: logger, now: now, known: newCatalogue(),
 		totals: map[totalKey]*total{}, refused: map[totalKey]time.Time{},
 	}
 }

@@ -26,8 +26,8 @@ type counted struct {
 func count(t *testing.T, root string, takes func(string) bool) *counted {
 	t.Helper()
 	c := &counted{t: t, root: root, at: time.Unix(1000, 0)}
-	c.reader = NewCounterReader(NewReader(root), fabrictest.Ethtool{Root: root}, takes, slog.New(slog.NewTextHandler(&c.log, nil)))
-	c.reader.now = func() time.Time { return c.at }
+	logger := slog.New(slog.NewTextHandler(&c.log, nil))
+	c.reader = NewCounterReader(NewReader(root), fabrictest.Ethtool{Root: root}, takes, logger, func() time.Time { return c.at })
 	return c
 }
 

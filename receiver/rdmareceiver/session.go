@@ -29,6 +29,7 @@ const (
 //
 //	engine ─ read ─ window ─ dispatch ─ outbox ─ traces, logs
 //	engine ─ collect ───────────────── outbox ─ metrics
+//	devices ─ watch ─┘
 type session struct {
 	cfg        *Config
 	engine     engine
@@ -46,6 +47,9 @@ type session struct {
 	floors     *floorSetter
 	aggregator *aggregator
 	emitter    *metricsEmitter
+	// devices and deviceEmitter are nil where the host has no such source.
+	devices       *deviceWatch
+	deviceEmitter *deviceEmitter
 
 	windows chan window
 	traces  *outbox[[]slowEvent]
@@ -106,6 +110,9 @@ func (s *session) run(stop, deliver context.Context) {
 	reading.Go(s.floors.run)
 	reading.Go(s.read)
 	collecting.Go(func() { s.collectRegularly(stop) })
+	if s.devices != nil && s.pipelines.metrics.wanted {
+		collecting.Go(func() { s.devices.run(stop) })
+	}
 
 	<-stop.Done()
 	collecting.Wait()
@@ -270,7 +277,11 @@ func (s *session) exportMetrics(snap *verbs.Snapshot) {
 	for _, e := range s.takeExemplars() {
 		s.aggregator.addExemplar(e.key, e.exemplar)
 	}
-	if metrics := s.emitter.emit(s.aggregator, ended, owners, now); metrics.DataPointCount() > 0 {
+	metrics := s.emitter.emit(s.aggregator, ended, owners, now)
+	if s.devices != nil {
+		s.deviceEmitter.emit(metrics, s.devices.latest())
+	}
+	if metrics.DataPointCount() > 0 {
 		s.metrics.put(metrics)
 	}
 }
