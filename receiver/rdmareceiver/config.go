@@ -76,7 +76,7 @@ type Config struct {
 	MaxExportedPerSecond int `mapstructure:"max_exported_per_second"`
 	// MaxSeries is how many metric series of processes the host exports; the
 	// rest is added up in points with the attribute otel.metric.overflow. Those
-	// of devices, some 80 for each port, are not counted. Default 2000.
+	// of devices, at most some 80 for each port, are not counted. Default 2000.
 	MaxSeries int `mapstructure:"max_series"`
 	// MetricAttributes splits metrics further: process.pid and rdma.rank those of
 	// processes, rdma.qp.number and rdma.cq.handle those of queues. Each

@@ -102,7 +102,7 @@ func newIDs() idSource {
 // run works until stop ends, then brings out what is left. When deliver ends,
 // what the pipelines have not taken is given up.
 func (s *session) run(stop, deliver context.Context) {
-	var reading, collecting, delivering sync.WaitGroup
+	var reading, collecting, watching, delivering sync.WaitGroup
 	delivering.Go(func() { s.traces.run(deliver) })
 	delivering.Go(func() { s.logs.run(deliver) })
 	delivering.Go(func() { s.metrics.run(deliver) })
@@ -111,7 +111,7 @@ func (s *session) run(stop, deliver context.Context) {
 	reading.Go(s.read)
 	collecting.Go(func() { s.collectRegularly(stop) })
 	if s.devices != nil && s.pipelines.metrics.wanted {
-		collecting.Go(func() { s.devices.run(stop) })
+		watching.Go(func() { s.devices.run(stop) })
 	}
 
 	<-stop.Done()
@@ -125,6 +125,9 @@ func (s *session) run(stop, deliver context.Context) {
 	s.traces.close()
 	s.logs.close()
 	delivering.Wait()
+	// Last: a read of a device may wait for its firmware, and what has come in
+	// must not wait for that.
+	watching.Wait()
 }
 
 // read empties the channels of the engine. It does nothing that can wait.
