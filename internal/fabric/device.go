@@ -1,8 +1,10 @@
-// Package fabric reads from sysfs what the machine has: RDMA devices, their
-// ports and rates, and which NUMA node devices and CPUs belong to.
+// Package fabric reads what the machine has: RDMA devices, their ports,
+// addresses and counters, the PCIe topology above them, and which NUMA node
+// devices and CPUs belong to. A value that is not known is absent: nil, "" or,
+// where zero has no meaning of its own, 0.
 //
-// It reads the few attributes it needs one by one. The counters next to them
-// are left alone: on mlx5 each read of hw_counters is a command to the firmware.
+// Devices are read attribute by attribute. Counters are left alone until they
+// are asked for: on mlx5 each read of hw_counters is a command to the firmware.
 package fabric
 
 import (
@@ -11,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -18,11 +21,19 @@ import (
 type Device struct {
 	// Name is the kernel's name, such as "mlx5_0".
 	Name string
+	// NodeGUID is the GUID of the device, such as "a088:c203:00f1:3a2c".
+	NodeGUID string
+	// Firmware is the version of the firmware, Board the vendor's name of the
+	// board.
+	Firmware, Board string
 	// PCIAddress is the function the device is on, such as "0000:18:00.0";
 	// "" for a device without one, such as soft-RoCE.
 	PCIAddress string
 	// NUMANode is nil when the firmware did not say.
 	NUMANode *int
+	// Bond is the bond whose members are this device's ports (RoCE LAG), nil
+	// when there is none.
+	Bond *Bond
 	// Ports are in the order of their numbers.
 	Ports []Port
 }
@@ -86,22 +97,30 @@ func (r *Reader) Devices() ([]Device, error) {
 // name, which need not be trusted; false also when there is no such device, or
 // a port of it could not be read.
 func (r *Reader) RateBytesPerSecond(name string) (float64, bool) {
-	device, err := r.device(name)
+	if !isName(name) {
+		return 0, false
+	}
+	path := r.devicePath(name)
+	ports, err := r.ports(path, physicalDevice(path))
 	if err != nil {
 		return 0, false
 	}
-	return device.RateBytesPerSecond()
+	return Device{Ports: ports}.RateBytesPerSecond()
 }
 
 func (r *Reader) classPath() string {
 	return filepath.Join(r.root, "class", "infiniband")
 }
 
+func (r *Reader) devicePath(name string) string {
+	return filepath.Join(r.classPath(), name)
+}
+
 func (r *Reader) device(name string) (Device, error) {
 	if !isName(name) {
 		return Device{}, fmt.Errorf("%q is not the name of an RDMA device", name)
 	}
-	path := filepath.Join(r.classPath(), name)
+	path := r.devicePath(name)
 	physical := physicalDevice(path)
 	ports, err := r.ports(path, physical)
 	if err != nil {
@@ -110,10 +129,22 @@ func (r *Reader) device(name string) (Device, error) {
 	pci, address := pciFunction(physical)
 	return Device{
 		Name:       name,
+		NodeGUID:   knownGUID(optional(path, "node_guid")),
+		Firmware:   optional(path, "fw_ver"),
+		Board:      optional(path, "board_id"),
 		PCIAddress: address,
 		NUMANode:   numaNode(pci),
+		Bond:       r.bondOf(ports),
 		Ports:      ports,
 	}, err
+}
+
+// knownGUID returns a GUID, "" for the one of zeros that stands for none.
+func knownGUID(guid string) string {
+	if strings.Trim(guid, "0:") == "" {
+		return ""
+	}
+	return guid
 }
 
 // unplugged reports whether a read failed because the device is no longer there.

@@ -12,54 +12,6 @@ import (
 
 func node(n int) *int { return &n }
 
-func TestDevices(t *testing.T) {
-	infiniBand := func(name, pci string, numa int) Device {
-		return Device{Name: name, PCIAddress: pci, NUMANode: node(numa), Ports: []Port{
-			{Number: 1, State: "ACTIVE", LinkLayer: LinkLayerInfiniBand, RateBitsPerSecond: 400e9},
-		}}
-	}
-	softRoCE := func(name, netdev string, rate float64) Device {
-		return Device{Name: name, Ports: []Port{
-			{Number: 1, State: "ACTIVE", LinkLayer: LinkLayerEthernet, RateBitsPerSecond: rate, NetDev: netdev},
-		}}
-	}
-	for _, test := range []struct {
-		recording string
-		want      []Device
-	}{
-		{recording: "two-sockets-eight-connectx7", want: []Device{
-			infiniBand("mlx5_0", "0000:18:00.0", 0),
-			infiniBand("mlx5_10", "0000:ce:00.0", 1),
-			infiniBand("mlx5_11", "0000:dc:00.0", 1),
-			infiniBand("mlx5_3", "0000:40:00.0", 0),
-			infiniBand("mlx5_4", "0000:4f:00.0", 0),
-			infiniBand("mlx5_5", "0000:5e:00.0", 0),
-			infiniBand("mlx5_6", "0000:9a:00.0", 1),
-			infiniBand("mlx5_9", "0000:c0:00.0", 1),
-		}},
-		{recording: "single-roce", want: []Device{{
-			Name: "mlx5_0", PCIAddress: "0000:01:00.0", Ports: []Port{
-				{Number: 1, State: "ACTIVE", LinkLayer: LinkLayerEthernet, RateBitsPerSecond: 100e9, NetDev: "enp1s0np0"},
-			},
-		}}},
-		{recording: "bond", want: []Device{{
-			Name: "mlx5_bond_0", PCIAddress: "0000:3b:00.0", NUMANode: node(1), Ports: []Port{
-				{Number: 1, State: "ACTIVE", LinkLayer: LinkLayerEthernet, RateBitsPerSecond: 400e9, NetDev: "bond0"},
-			},
-		}}},
-		{recording: "soft-roce", want: []Device{
-			softRoCE("rxa", "va", 10e9), softRoCE("rxb", "vb", 10e9), softRoCE("rxd", "dummy0", 0),
-		}},
-		{recording: "no-rdma"},
-	} {
-		t.Run(test.recording, func(t *testing.T) {
-			got, err := recorded(t, test.recording).Devices()
-			require.NoError(t, err)
-			assert.Equal(t, test.want, got)
-		})
-	}
-}
-
 // port is a device of one port with the given attributes.
 func onePort(state, layer, rate string) string {
 	return strings.NewReplacer("STATE", state, "LAYER", layer, "RATE", rate).Replace(`

@@ -69,6 +69,15 @@ func (r *Reader) netSpeed(netdev string) (float64, bool) {
 	return float64(megabits) * 1e6, true
 }
 
+// netMTU is the MTU of an interface in bytes, 0 when not known.
+func (r *Reader) netMTU(netdev string) int {
+	mtu, err := strconv.ParseUint(optional(r.netPath(netdev), "mtu"), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(mtu)
+}
+
 func (r *Reader) netPath(netdev string) string {
 	return filepath.Join(r.root, "class", "net", netdev)
 }

@@ -43,7 +43,7 @@ type numa struct {
 
 type nodeCPUs struct {
 	node int
-	cpus []cpuRange
+	cpus []CPURange
 }
 
 // node reads the lists again when the CPU is in none, as it may have been
@@ -65,7 +65,7 @@ func (n *numa) node(root string, cpu int) (int, bool) {
 func (n *numa) find(cpu int) []int {
 	var nodes []int
 	for _, node := range n.nodes {
-		if slices.ContainsFunc(node.cpus, func(c cpuRange) bool { return c.contains(cpu) }) {
+		if slices.ContainsFunc(node.cpus, func(c CPURange) bool { return c.contains(cpu) }) {
 			nodes = append(nodes, node.node)
 		}
 	}
@@ -103,18 +103,18 @@ func readNodes(root string) []nodeCPUs {
 // 8192 CPUs listed one by one take 39 KiB.
 const cpuListLimit = 64 << 10
 
-// cpuRange is an inclusive range of logical CPUs; it is never expanded.
-type cpuRange struct{ first, last int }
+// CPURange is an inclusive range of logical CPUs; it is never expanded.
+type CPURange struct{ First, Last int }
 
-func (c cpuRange) contains(cpu int) bool { return c.first <= cpu && cpu <= c.last }
+func (c CPURange) contains(cpu int) bool { return c.First <= cpu && cpu <= c.Last }
 
 // parseCPUList parses a list such as "0-55,112-167"; the list of a node with
 // memory only is empty.
-func parseCPUList(text string) ([]cpuRange, error) {
+func parseCPUList(text string) ([]CPURange, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var ranges []cpuRange
+	var ranges []CPURange
 	for item := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(item, "-")
 		if !isRange {
@@ -125,7 +125,7 @@ func parseCPUList(text string) ([]cpuRange, error) {
 		if errFirst != nil || errLast != nil || last < first {
 			return nil, fmt.Errorf("%q is not a CPU or a range of CPUs", shorten(item))
 		}
-		ranges = append(ranges, cpuRange{int(first), int(last)})
+		ranges = append(ranges, CPURange{int(first), int(last)})
 	}
 	return ranges, nil
 }

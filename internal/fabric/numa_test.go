@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmaradar/rdmaradar/internal/fabric/fabrictest"
 )
 
 func TestCPUNode(t *testing.T) {
@@ -37,7 +39,7 @@ func TestCPUOnlineLater(t *testing.T) {
 	reader := laidOut(t, "devices/system/node/node0/cpulist = 0")
 	_, known := reader.CPUNode(1)
 	require.False(t, known)
-	require.NoError(t, layOut(reader.root, "devices/system/node/node0/cpulist = 0-1"))
+	fabrictest.Add(t, reader.root, "devices/system/node/node0/cpulist = 0-1")
 	node, known := reader.CPUNode(1)
 	require.True(t, known)
 	assert.Equal(t, 0, node)
@@ -70,13 +72,13 @@ func TestCPUNodeOfThisMachine(t *testing.T) {
 func TestParseCPUList(t *testing.T) {
 	for _, test := range []struct {
 		text string
-		want []cpuRange
+		want []CPURange
 		ok   bool
 	}{
 		{"", nil, true},
-		{"0", []cpuRange{{0, 0}}, true},
-		{"0-55,112-167", []cpuRange{{0, 55}, {112, 167}}, true},
-		{"0,2,4", []cpuRange{{0, 0}, {2, 2}, {4, 4}}, true},
+		{"0", []CPURange{{0, 0}}, true},
+		{"0-55,112-167", []CPURange{{0, 55}, {112, 167}}, true},
+		{"0,2,4", []CPURange{{0, 0}, {2, 2}, {4, 4}}, true},
 		{"3-1", nil, false},
 		{"0-", nil, false},
 		{"-1", nil, false},
@@ -101,9 +103,9 @@ func FuzzParseCPUList(f *testing.F) {
 			return
 		}
 		for _, r := range ranges {
-			require.GreaterOrEqual(t, r.first, 0)
-			require.GreaterOrEqual(t, r.last, r.first)
-			require.True(t, r.contains(r.first) && r.contains(r.last))
+			require.GreaterOrEqual(t, r.First, 0)
+			require.GreaterOrEqual(t, r.Last, r.First)
+			require.True(t, r.contains(r.First) && r.contains(r.Last))
 		}
 	})
 }

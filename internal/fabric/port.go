@@ -24,13 +24,25 @@ type Port struct {
 	// State is the logical state in the kernel's words, such as "ACTIVE" or
 	// "DOWN"; "" when it could not be read.
 	State string
+	// PhysicalState is that of the link, such as "LinkUp" or "Polling".
+	PhysicalState string
 	// LinkLayer is LinkLayerInfiniBand, LinkLayerEthernet or "Unspecified".
 	LinkLayer string
 	// RateBitsPerSecond is what the link carries in one direction, after its
 	// line encoding; 0 when not known.
 	RateBitsPerSecond float64
+	// Signalling is the name of the rate of a lane, such as "NDR", and Lanes
+	// their number, 0 when not known.
+	Signalling string
+	Lanes      int
+	// LID is the local identifier of an InfiniBand port, 0 when it has none.
+	LID uint16
 	// NetDev is the network interface of an Ethernet port, "" when not known.
 	NetDev string
+	// NetDevMTU is the largest packet of that interface in bytes, 0 when not
+	// known. The path MTU of RDMA is smaller and belongs to each queue pair:
+	// sysfs has none of a port.
+	NetDevMTU int
 }
 
 // Active reports whether the port carries traffic. ACTIVE_DEFER is an active
@@ -74,32 +86,39 @@ func (r *Reader) port(device, physical string, number int) (Port, error) {
 	if err != nil {
 		return port, err
 	}
+	port.PhysicalState = parseState(optional(path, "phys_state"))
+	port.LID = parseLID(optional(path, "lid"))
 	if port.LinkLayer == LinkLayerEthernet {
 		port.NetDev = gidNetDev(path)
 	}
-	port.RateBitsPerSecond, err = r.rate(device, physical, path, port)
-	return port, err
+	return port, r.readRate(device, physical, path, &port)
 }
 
-// rate is the data rate of a port, 0 when not known. An Ethernet port's is
-// asked of its network interface first: the InfiniBand attribute has a fixed
-// set of values, in which older kernels show everything above 40 Gb/s as
-// 100 Gb/s (ib_get_eth_speed), and it does not add up the members of a bond.
-func (r *Reader) rate(device, physical, path string, port Port) (float64, error) {
-	if r.sameHardware(device, physical, port.NetDev) {
-		if speed, ok := r.netSpeed(port.NetDev); ok {
-			return speed, nil
-		}
-	}
+// readRate fills in how fast a port is. An Ethernet port's rate is asked of its
+// network interface first: the InfiniBand attribute has a fixed set of values,
+// in which older kernels show everything above 40 Gb/s as 100 Gb/s
+// (ib_get_eth_speed), and it does not add up the members of a bond.
+func (r *Reader) readRate(device, physical, path string, port *Port) error {
 	text, err := attribute(path, "rate")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	parsed, err := parseRate(text)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		port.RateBitsPerSecond = parsed.dataRate(port.LinkLayer)
 	}
-	return parsed.dataRate(port.LinkLayer), nil
+	if port.RateBitsPerSecond > 0 {
+		port.Signalling, port.Lanes = parsed.generation, parsed.lanes
+	}
+	if !r.sameHardware(device, physical, port.NetDev) {
+		return err
+	}
+	port.NetDevMTU = r.netMTU(port.NetDev)
+	if speed, ok := r.netSpeed(port.NetDev); ok {
+		port.RateBitsPerSecond = speed
+		return nil
+	}
+	return err
 }
 
 // parseState returns the word of a state such as "4: ACTIVE".
@@ -109,4 +128,15 @@ func parseState(text string) string {
 		return ""
 	}
 	return strings.TrimSpace(word)
+}
+
+// parseLID parses a local identifier such as "0x1a"; 0 and 0xffff, the permissive
+// one, are none.
+func parseLID(text string) uint16 {
+	digits, ok := strings.CutPrefix(text, "0x")
+	lid, err := strconv.ParseUint(digits, 16, 16)
+	if !ok || err != nil || lid == 0xffff {
+		return 0
+	}
+	return uint16(lid)
 }

@@ -12,10 +12,12 @@ type linkRate struct {
 	// generation is the name of the signalling rate, "" in the output of old
 	// kernels for SDR.
 	generation string
+	// lanes is the width of the link.
+	lanes int
 }
 
 // rateForm is what the kernel's rate_show prints (drivers/infiniband/core/sysfs.c).
-const rateForm = `^([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \([0-9]{1,3}X(?: ([A-Z]+[0-9]*))?\)$`
+const rateForm = `^([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/sec \(([0-9]{1,3})X(?: ([A-Z]+[0-9]*))?\)$`
 
 func parseRate(text string) (linkRate, error) {
 	match := regexp.MustCompile(rateForm).FindStringSubmatch(text)
@@ -26,7 +28,11 @@ func parseRate(text string) (linkRate, error) {
 	if err != nil {
 		return linkRate{}, fmt.Errorf("rate %q: %w", shorten(text), err)
 	}
-	return linkRate{bitsPerSecond: gigabits * 1e9, generation: match[2]}, nil
+	lanes, err := strconv.Atoi(match[2])
+	if err != nil {
+		return linkRate{}, fmt.Errorf("rate %q: %w", shorten(text), err)
+	}
+	return linkRate{bitsPerSecond: gigabits * 1e9, generation: match[3], lanes: lanes}, nil
 }
 
 // dataRate is what is left for data, in bits per second; 0 when not known.

@@ -13,11 +13,11 @@ func TestParseRate(t *testing.T) {
 		text string
 		want linkRate
 	}{
-		{"400 Gb/sec (4X NDR)", linkRate{400e9, "NDR"}},
-		{"2.5 Gb/sec (1X SDR)", linkRate{2.5e9, "SDR"}},
-		{"112 Gb/sec (8X FDR)", linkRate{112e9, "FDR"}},
-		{"40 Gb/sec (4X FDR10)", linkRate{40e9, "FDR10"}},
-		{"10 Gb/sec (4X)", linkRate{10e9, ""}},
+		{"400 Gb/sec (4X NDR)", linkRate{400e9, "NDR", 4}},
+		{"2.5 Gb/sec (1X SDR)", linkRate{2.5e9, "SDR", 1}},
+		{"112 Gb/sec (8X FDR)", linkRate{112e9, "FDR", 8}},
+		{"40 Gb/sec (4X FDR10)", linkRate{40e9, "FDR10", 4}},
+		{"10 Gb/sec (4X)", linkRate{10e9, "", 4}},
 	} {
 		got, err := parseRate(test.text)
 		require.NoError(t, err, test.text)

@@ -16,6 +16,15 @@ func attribute(path ...string) (string, error) {
 	return readSome(filepath.Join(path...), attributeLimit)
 }
 
+// optional is an attribute, "" when it cannot be read.
+func optional(path ...string) string {
+	text, err := attribute(path...)
+	if err != nil {
+		return ""
+	}
+	return text
+}
+
 func readSome(path string, limit int64) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -15,6 +15,7 @@ const (
 	attributeDevice           = "rdma.device.name"
 	attributeDeviceNode       = "rdma.device.numa_node"
 	attributeDevicePort       = "rdma.device.port"
+	attributeDirection        = "network.io.direction"
 	attributeErrorType        = "error.type"
 	attributeLocalRank        = "rdma.local_rank"
 	attributeLocality         = "rdma.numa.locality"

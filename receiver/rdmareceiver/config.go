@@ -74,8 +74,9 @@ type Config struct {
 	// spans and logs in a second, with bursts of ten times as many. The
 	// slowest of each device come first. Default 5.
 	MaxExportedPerSecond int `mapstructure:"max_exported_per_second"`
-	// MaxSeries is how many metric series the host exports; the rest is added
-	// up in points with the attribute otel.metric.overflow. Default 2000.
+	// MaxSeries is how many metric series of processes the host exports; the
+	// rest is added up in points with the attribute otel.metric.overflow. Those
+	// of devices, at most some 80 for each port, are not counted. Default 2000.
 	MaxSeries int `mapstructure:"max_series"`
 	// MetricAttributes splits metrics further: process.pid and rdma.rank those of
 	// processes, rdma.qp.number and rdma.cq.handle those of queues. Each
@@ -102,6 +103,9 @@ type Config struct {
 	Processes Filters `mapstructure:"processes"`
 	// Devices selects RDMA devices by name, such as mlx5_0. Default all.
 	Devices Filters `mapstructure:"devices"`
+	// Counters selects, among those devices, by name the ones whose counters are
+	// read: some firmware logs every read. Default all.
+	Counters Filters `mapstructure:"counters"`
 	// ErrorMode says what happens when tracing cannot start: ignore reports a
 	// permanent error and keeps the collector running, propagate makes the
 	// collector fail to start.
@@ -131,6 +135,13 @@ func createDefaultConfig() component.Config {
 	metrics.RdmaSqPeakOutstanding.AggregationStrategy = metadata.AggregationStrategyMax
 	metrics.RdmaSqUtilization.AggregationStrategy = metadata.AggregationStrategyMax
 	metrics.RdmaWqeOldestOutstanding.AggregationStrategy = metadata.AggregationStrategyMax
+	// Of several ports the one that is down and the slowest way count.
+	metrics.RdmaPortUp.AggregationStrategy = metadata.AggregationStrategyMin
+	metrics.RdmaPortBandwidthLimit.AggregationStrategy = metadata.AggregationStrategySum
+	metrics.RdmaDevicePcieBandwidthLimit.AggregationStrategy = metadata.AggregationStrategyMin
+	metrics.RdmaDevicePcieBandwidthNegotiated.AggregationStrategy = metadata.AggregationStrategyMin
+	metrics.RdmaDevicePcieStalled.AggregationStrategy = metadata.AggregationStrategyMax
+	metrics.RdmaDeviceInfo.AggregationStrategy = metadata.AggregationStrategyMax
 	return &Config{
 		Threshold:            50 * time.Microsecond,
 		CollectionInterval:   10 * time.Second,

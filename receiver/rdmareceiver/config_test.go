@@ -38,6 +38,7 @@ func TestLoadConfig(t *testing.T) {
 	full.StageSpans = true
 	full.Processes = Filters{Include: filters("", "^python"), Exclude: filters("ib_write_bw", "")}
 	full.Devices = Filters{Include: filters("", "^mlx5_[0-7]$")}
+	full.Counters = Filters{Exclude: filters("mlx5_3", "")}
 	full.ErrorMode = ErrorModePropagate
 	full.RootPath = "/hostfs"
 	full.CacheDirectory = "/var/cache/otelcol-rdma"
@@ -64,6 +65,7 @@ func TestLoadConfig(t *testing.T) {
 			`cache_directory is "cache": set it to the absolute path`,
 			"processes::include::0: must specify either strict or regex",
 			"devices::exclude::0: error parsing regexp",
+			"counters::include::0: must specify either strict or regex",
 		}},
 		{id: component.NewIDWithName(metadata.Type, "twice"), errors: []string{
 			`metric_attributes has "rdma.rank" twice: remove one`,

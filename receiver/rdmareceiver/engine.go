@@ -72,6 +72,10 @@ type host struct {
 	executable func(pid int) string
 	// rate returns what a device carries in one direction, in bytes per second.
 	rate func(device string) (float64, bool)
+	// watchDevices returns the source of the state of the devices that takes
+	// wants, with the counters of those that counts wants; nil takes all. The
+	// function itself is nil where there is no such source.
+	watchDevices func(takes, counts func(device string) bool) deviceSource
 }
 
 // hostFacts name the machine. "" is not known.

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/safchain/ethtool"
 	"go.opentelemetry.io/collector/receiver"
 	"golang.org/x/sys/unix"
 
@@ -65,8 +66,19 @@ func openHost(root string, logger *slog.Logger) (host, error) {
 		topology:   &sysfsTopology{machine: machine, now: time.Now},
 		rate:       machine.RateBytesPerSecond,
 		executable: func(pid int) string { return executable(facts, pid) },
+		watchDevices: func(takes, counts func(string) bool) deviceSource {
+			counters := fabric.NewCounterReader(machine, interfaces{}, counts, logger, time.Now)
+			return fabric.NewSampler(machine, counters, takes, logger)
+		},
 	}, nil
 }
+
+// interfaces asks the drivers of network interfaces in this process's network
+// namespace.
+type interfaces struct{}
+
+func (interfaces) BusInfo(netdev string) (string, error)          { return ethtool.BusInfo(netdev) }
+func (interfaces) Stats(netdev string) (map[string]uint64, error) { return ethtool.Stats(netdev) }
 
 // executable is "" for a process that cannot be read: it then matches only
 // filters that take everything.

@@ -41,6 +41,8 @@ func TestOpenHost(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Base(os.Args[0]), facts.Executable)
 	assert.Equal(t, facts.Executable, h.executable(os.Getpid()))
+	sample := h.watchDevices(nil, nil).Sample()
+	assert.NotZero(t, sample.At)
 }
 
 func TestOpenHostOfAContainer(t *testing.T) {

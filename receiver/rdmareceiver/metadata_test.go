@@ -11,9 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/receiver/receivertest"
 	"gopkg.in/yaml.v3"
 
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
+	"github.com/rdmaradar/rdmaradar/receiver/rdmareceiver/internal/metadata"
 )
 
 // declaration is what metadata.yaml says.
@@ -63,7 +66,10 @@ func kindOf(metric pmetric.Metric) string {
 // everyMetric emits every metric, with every attribute.
 func everyMetric(t *testing.T) pmetric.Metrics {
 	t.Helper()
-	return newBench(t, theHost().processes, nil).collect(fullSnapshot())
+	metrics := newBench(t, theHost().processes, nil).collect(fullSnapshot())
+	sample := fullSample()
+	newDeviceEmitter(defaultConfig(), receivertest.NewNopSettings(metadata.Type), theSurroundings()).emit(metrics, &sample)
+	return metrics
 }
 
 func TestEmittedMetricsAreThoseDeclared(t *testing.T) {
@@ -135,6 +141,7 @@ func assertDeclaredValue(t *testing.T, d declaration, name string, value pcommon
 	}
 	types := map[string]pcommon.ValueType{
 		"string": pcommon.ValueTypeStr, "int": pcommon.ValueTypeInt, "double": pcommon.ValueTypeDouble,
+		"bool": pcommon.ValueTypeBool,
 	}
 	assert.Equal(t, types[a.Type], value.Type(), name)
 	if len(a.Enum) > 0 {
@@ -220,5 +227,17 @@ func TestNames(t *testing.T) {
 			assert.False(t, slices.Contains(parts, unit), name)
 		}
 		assert.Equal(t, strings.ToLower(name), name)
+	}
+}
+
+// The units of the table of counters are those of the metrics.
+func TestUnitsOfCountersAreThoseDeclared(t *testing.T) {
+	d := declared(t)
+	for _, c := range fabric.Counters() {
+		m, ok := d.Metrics[c.Metric]
+		require.True(t, ok, "%s is not in metadata.yaml", c.Metric)
+		assert.Equal(t, m.Unit, c.Unit, "%s becomes %s", c.Name, c.Metric)
+		assert.Equal(t, c.Momentary, m.Gauge != nil, "%s becomes %s", c.Name, c.Metric)
+		assert.Equal(t, c.Direction != "", slices.Contains(m.Attributes, attributeDirection), "%s becomes %s", c.Name, c.Metric)
 	}
 }

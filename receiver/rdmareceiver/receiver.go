@@ -151,6 +151,11 @@ func (r *rdmaReceiver) open(ctx context.Context, self *selfTelemetry) (*session,
 		readClocks: r.platform.readClocks,
 		emitter:    newMetricsEmitter(r.cfg, r.settings, in),
 	}
+	if host.watchDevices != nil {
+		source := host.watchDevices(r.cfg.Devices.matcher(), r.cfg.Counters.matcher())
+		s.devices = &deviceWatch{source: source, interval: r.cfg.CollectionInterval}
+		s.deviceEmitter = newDeviceEmitter(r.cfg, r.settings, in)
+	}
 	if err := s.prepare(r.platform.errnoName); err != nil {
 		return nil, errors.Join(err, started.Close())
 	}

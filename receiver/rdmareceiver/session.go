@@ -29,6 +29,7 @@ const (
 //
 //	engine ─ read ─ window ─ dispatch ─ outbox ─ traces, logs
 //	engine ─ collect ───────────────── outbox ─ metrics
+//	devices ─ watch ─┘
 type session struct {
 	cfg        *Config
 	engine     engine
@@ -46,6 +47,9 @@ type session struct {
 	floors     *floorSetter
 	aggregator *aggregator
 	emitter    *metricsEmitter
+	// devices and deviceEmitter are nil where the host has no such source.
+	devices       *deviceWatch
+	deviceEmitter *deviceEmitter
 
 	windows chan window
 	traces  *outbox[[]slowEvent]
@@ -98,7 +102,7 @@ func newIDs() idSource {
 // run works until stop ends, then brings out what is left. When deliver ends,
 // what the pipelines have not taken is given up.
 func (s *session) run(stop, deliver context.Context) {
-	var reading, collecting, delivering sync.WaitGroup
+	var reading, collecting, watching, delivering sync.WaitGroup
 	delivering.Go(func() { s.traces.run(deliver) })
 	delivering.Go(func() { s.logs.run(deliver) })
 	delivering.Go(func() { s.metrics.run(deliver) })
@@ -106,6 +110,9 @@ func (s *session) run(stop, deliver context.Context) {
 	reading.Go(s.floors.run)
 	reading.Go(s.read)
 	collecting.Go(func() { s.collectRegularly(stop) })
+	if s.devices != nil && s.pipelines.metrics.wanted {
+		watching.Go(func() { s.devices.run(stop) })
+	}
 
 	<-stop.Done()
 	collecting.Wait()
@@ -118,6 +125,9 @@ func (s *session) run(stop, deliver context.Context) {
 	s.traces.close()
 	s.logs.close()
 	delivering.Wait()
+	// Last: a read of a device may wait for its firmware, and what has come in
+	// must not wait for that.
+	watching.Wait()
 }
 
 // read empties the channels of the engine. It does nothing that can wait.
@@ -270,7 +280,11 @@ func (s *session) exportMetrics(snap *verbs.Snapshot) {
 	for _, e := range s.takeExemplars() {
 		s.aggregator.addExemplar(e.key, e.exemplar)
 	}
-	if metrics := s.emitter.emit(s.aggregator, ended, owners, now); metrics.DataPointCount() > 0 {
+	metrics := s.emitter.emit(s.aggregator, ended, owners, now)
+	if s.devices != nil {
+		s.deviceEmitter.emit(metrics, s.devices.latest())
+	}
+	if metrics.DataPointCount() > 0 {
 		s.metrics.put(metrics)
 	}
 }

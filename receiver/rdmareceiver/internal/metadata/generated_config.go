@@ -9,6 +9,306 @@ import (
 	"go.opentelemetry.io/collector/filter"
 )
 
+// RdmaDeviceInfoMetricAttributeKey specifies the key of an attribute for the rdma.device.info metric.
+type RdmaDeviceInfoMetricAttributeKey string
+
+const (
+	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName                RdmaDeviceInfoMetricAttributeKey = "rdma.device.name"
+	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect         RdmaDeviceInfoMetricAttributeKey = "rdma.device.acs_redirect"
+	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond                RdmaDeviceInfoMetricAttributeKey = "rdma.device.bond"
+	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion     RdmaDeviceInfoMetricAttributeKey = "rdma.device.firmware.version"
+	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode           RdmaDeviceInfoMetricAttributeKey = "rdma.device.iommu.mode"
+	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode            RdmaDeviceInfoMetricAttributeKey = "rdma.device.numa_node"
+	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress          RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.address"
+	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest   RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.max_read_request"
+	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.physical_function"
+	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering  RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.relaxed_ordering"
+)
+
+// RdmaDeviceInfoMetricConfig provides config for the rdma.device.info metric.
+type RdmaDeviceInfoMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                             `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaDeviceInfoMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaDeviceInfoMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaDeviceInfoMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering:
+		default:
+			return fmt.Errorf("metric rdma.device.info doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.acs_redirect, rdma.device.bond, rdma.device.firmware.version, rdma.device.iommu.mode, rdma.device.numa_node, rdma.device.pci.address, rdma.device.pci.max_read_request, rdma.device.pci.physical_function, rdma.device.pci.relaxed_ordering]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaDevicePcieBandwidthLimitMetricAttributeKey specifies the key of an attribute for the rdma.device.pcie.bandwidth.limit metric.
+type RdmaDevicePcieBandwidthLimitMetricAttributeKey string
+
+const (
+	RdmaDevicePcieBandwidthLimitMetricAttributeKeyRdmaDeviceName RdmaDevicePcieBandwidthLimitMetricAttributeKey = "rdma.device.name"
+)
+
+// RdmaDevicePcieBandwidthLimitMetricConfig provides config for the rdma.device.pcie.bandwidth.limit metric.
+type RdmaDevicePcieBandwidthLimitMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                           `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaDevicePcieBandwidthLimitMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaDevicePcieBandwidthLimitMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaDevicePcieBandwidthLimitMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaDevicePcieBandwidthLimitMetricAttributeKeyRdmaDeviceName:
+		default:
+			return fmt.Errorf("metric rdma.device.pcie.bandwidth.limit doesn't have an attribute %v, valid attributes: [rdma.device.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaDevicePcieBandwidthNegotiatedMetricAttributeKey specifies the key of an attribute for the rdma.device.pcie.bandwidth.negotiated metric.
+type RdmaDevicePcieBandwidthNegotiatedMetricAttributeKey string
+
+const (
+	RdmaDevicePcieBandwidthNegotiatedMetricAttributeKeyRdmaDeviceName RdmaDevicePcieBandwidthNegotiatedMetricAttributeKey = "rdma.device.name"
+)
+
+// RdmaDevicePcieBandwidthNegotiatedMetricConfig provides config for the rdma.device.pcie.bandwidth.negotiated metric.
+type RdmaDevicePcieBandwidthNegotiatedMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                                `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaDevicePcieBandwidthNegotiatedMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaDevicePcieBandwidthNegotiatedMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaDevicePcieBandwidthNegotiatedMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaDevicePcieBandwidthNegotiatedMetricAttributeKeyRdmaDeviceName:
+		default:
+			return fmt.Errorf("metric rdma.device.pcie.bandwidth.negotiated doesn't have an attribute %v, valid attributes: [rdma.device.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaDevicePcieErrorsMetricAttributeKey specifies the key of an attribute for the rdma.device.pcie.errors metric.
+type RdmaDevicePcieErrorsMetricAttributeKey string
+
+const (
+	RdmaDevicePcieErrorsMetricAttributeKeyRdmaDeviceName  RdmaDevicePcieErrorsMetricAttributeKey = "rdma.device.name"
+	RdmaDevicePcieErrorsMetricAttributeKeyRdmaCounterName RdmaDevicePcieErrorsMetricAttributeKey = "rdma.counter.name"
+)
+
+// RdmaDevicePcieErrorsMetricConfig provides config for the rdma.device.pcie.errors metric.
+type RdmaDevicePcieErrorsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                   `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaDevicePcieErrorsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaDevicePcieErrorsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaDevicePcieErrorsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaDevicePcieErrorsMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieErrorsMetricAttributeKeyRdmaCounterName:
+		default:
+			return fmt.Errorf("metric rdma.device.pcie.errors doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.counter.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaDevicePcieStallTimeMetricAttributeKey specifies the key of an attribute for the rdma.device.pcie.stall.time metric.
+type RdmaDevicePcieStallTimeMetricAttributeKey string
+
+const (
+	RdmaDevicePcieStallTimeMetricAttributeKeyRdmaDeviceName  RdmaDevicePcieStallTimeMetricAttributeKey = "rdma.device.name"
+	RdmaDevicePcieStallTimeMetricAttributeKeyRdmaCounterName RdmaDevicePcieStallTimeMetricAttributeKey = "rdma.counter.name"
+)
+
+// RdmaDevicePcieStallTimeMetricConfig provides config for the rdma.device.pcie.stall.time metric.
+type RdmaDevicePcieStallTimeMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                      `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaDevicePcieStallTimeMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaDevicePcieStallTimeMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaDevicePcieStallTimeMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaDevicePcieStallTimeMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieStallTimeMetricAttributeKeyRdmaCounterName:
+		default:
+			return fmt.Errorf("metric rdma.device.pcie.stall.time doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.counter.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaDevicePcieStalledMetricAttributeKey specifies the key of an attribute for the rdma.device.pcie.stalled metric.
+type RdmaDevicePcieStalledMetricAttributeKey string
+
+const (
+	RdmaDevicePcieStalledMetricAttributeKeyRdmaDeviceName  RdmaDevicePcieStalledMetricAttributeKey = "rdma.device.name"
+	RdmaDevicePcieStalledMetricAttributeKeyRdmaCounterName RdmaDevicePcieStalledMetricAttributeKey = "rdma.counter.name"
+)
+
+// RdmaDevicePcieStalledMetricConfig provides config for the rdma.device.pcie.stalled metric.
+type RdmaDevicePcieStalledMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                    `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaDevicePcieStalledMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaDevicePcieStalledMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaDevicePcieStalledMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaDevicePcieStalledMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieStalledMetricAttributeKeyRdmaCounterName:
+		default:
+			return fmt.Errorf("metric rdma.device.pcie.stalled doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.counter.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
 // RdmaIoMetricAttributeKey specifies the key of an attribute for the rdma.io metric.
 type RdmaIoMetricAttributeKey string
 
@@ -46,6 +346,809 @@ func (ms *RdmaIoMetricConfig) Validate() error {
 		case RdmaIoMetricAttributeKeyRdmaDeviceName, RdmaIoMetricAttributeKeyNetworkIoDirection:
 		default:
 			return fmt.Errorf("metric rdma.io doesn't have an attribute %v, valid attributes: [rdma.device.name, network.io.direction]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortBandwidthLimitMetricAttributeKey specifies the key of an attribute for the rdma.port.bandwidth.limit metric.
+type RdmaPortBandwidthLimitMetricAttributeKey string
+
+const (
+	RdmaPortBandwidthLimitMetricAttributeKeyRdmaDeviceName RdmaPortBandwidthLimitMetricAttributeKey = "rdma.device.name"
+	RdmaPortBandwidthLimitMetricAttributeKeyRdmaDevicePort RdmaPortBandwidthLimitMetricAttributeKey = "rdma.device.port"
+)
+
+// RdmaPortBandwidthLimitMetricConfig provides config for the rdma.port.bandwidth.limit metric.
+type RdmaPortBandwidthLimitMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                     `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortBandwidthLimitMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortBandwidthLimitMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortBandwidthLimitMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortBandwidthLimitMetricAttributeKeyRdmaDeviceName, RdmaPortBandwidthLimitMetricAttributeKeyRdmaDevicePort:
+		default:
+			return fmt.Errorf("metric rdma.port.bandwidth.limit doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortCongestionPacketsMetricAttributeKey specifies the key of an attribute for the rdma.port.congestion.packets metric.
+type RdmaPortCongestionPacketsMetricAttributeKey string
+
+const (
+	RdmaPortCongestionPacketsMetricAttributeKeyRdmaDeviceName  RdmaPortCongestionPacketsMetricAttributeKey = "rdma.device.name"
+	RdmaPortCongestionPacketsMetricAttributeKeyRdmaDevicePort  RdmaPortCongestionPacketsMetricAttributeKey = "rdma.device.port"
+	RdmaPortCongestionPacketsMetricAttributeKeyRdmaCounterName RdmaPortCongestionPacketsMetricAttributeKey = "rdma.counter.name"
+)
+
+// RdmaPortCongestionPacketsMetricConfig provides config for the rdma.port.congestion.packets metric.
+type RdmaPortCongestionPacketsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                        `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortCongestionPacketsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortCongestionPacketsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortCongestionPacketsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortCongestionPacketsMetricAttributeKeyRdmaDeviceName, RdmaPortCongestionPacketsMetricAttributeKeyRdmaDevicePort, RdmaPortCongestionPacketsMetricAttributeKeyRdmaCounterName:
+		default:
+			return fmt.Errorf("metric rdma.port.congestion.packets doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortCorrectedBitsMetricAttributeKey specifies the key of an attribute for the rdma.port.corrected_bits metric.
+type RdmaPortCorrectedBitsMetricAttributeKey string
+
+const (
+	RdmaPortCorrectedBitsMetricAttributeKeyRdmaDeviceName RdmaPortCorrectedBitsMetricAttributeKey = "rdma.device.name"
+	RdmaPortCorrectedBitsMetricAttributeKeyRdmaDevicePort RdmaPortCorrectedBitsMetricAttributeKey = "rdma.device.port"
+)
+
+// RdmaPortCorrectedBitsMetricConfig provides config for the rdma.port.corrected_bits metric.
+type RdmaPortCorrectedBitsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                    `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortCorrectedBitsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortCorrectedBitsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortCorrectedBitsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortCorrectedBitsMetricAttributeKeyRdmaDeviceName, RdmaPortCorrectedBitsMetricAttributeKeyRdmaDevicePort:
+		default:
+			return fmt.Errorf("metric rdma.port.corrected_bits doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortDiscardsMetricAttributeKey specifies the key of an attribute for the rdma.port.discards metric.
+type RdmaPortDiscardsMetricAttributeKey string
+
+const (
+	RdmaPortDiscardsMetricAttributeKeyRdmaDeviceName     RdmaPortDiscardsMetricAttributeKey = "rdma.device.name"
+	RdmaPortDiscardsMetricAttributeKeyRdmaDevicePort     RdmaPortDiscardsMetricAttributeKey = "rdma.device.port"
+	RdmaPortDiscardsMetricAttributeKeyNetworkIoDirection RdmaPortDiscardsMetricAttributeKey = "network.io.direction"
+	RdmaPortDiscardsMetricAttributeKeyRdmaPortPriority   RdmaPortDiscardsMetricAttributeKey = "rdma.port.priority"
+	RdmaPortDiscardsMetricAttributeKeyRdmaCounterName    RdmaPortDiscardsMetricAttributeKey = "rdma.counter.name"
+)
+
+// RdmaPortDiscardsMetricConfig provides config for the rdma.port.discards metric.
+type RdmaPortDiscardsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                               `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortDiscardsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortDiscardsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortDiscardsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortDiscardsMetricAttributeKeyRdmaDeviceName, RdmaPortDiscardsMetricAttributeKeyRdmaDevicePort, RdmaPortDiscardsMetricAttributeKeyNetworkIoDirection, RdmaPortDiscardsMetricAttributeKeyRdmaPortPriority, RdmaPortDiscardsMetricAttributeKeyRdmaCounterName:
+		default:
+			return fmt.Errorf("metric rdma.port.discards doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, network.io.direction, rdma.port.priority, rdma.counter.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortErrorsMetricAttributeKey specifies the key of an attribute for the rdma.port.errors metric.
+type RdmaPortErrorsMetricAttributeKey string
+
+const (
+	RdmaPortErrorsMetricAttributeKeyRdmaDeviceName  RdmaPortErrorsMetricAttributeKey = "rdma.device.name"
+	RdmaPortErrorsMetricAttributeKeyRdmaDevicePort  RdmaPortErrorsMetricAttributeKey = "rdma.device.port"
+	RdmaPortErrorsMetricAttributeKeyRdmaCounterName RdmaPortErrorsMetricAttributeKey = "rdma.counter.name"
+)
+
+// RdmaPortErrorsMetricConfig provides config for the rdma.port.errors metric.
+type RdmaPortErrorsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                             `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortErrorsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortErrorsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortErrorsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortErrorsMetricAttributeKeyRdmaDeviceName, RdmaPortErrorsMetricAttributeKeyRdmaDevicePort, RdmaPortErrorsMetricAttributeKeyRdmaCounterName:
+		default:
+			return fmt.Errorf("metric rdma.port.errors doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortIoMetricAttributeKey specifies the key of an attribute for the rdma.port.io metric.
+type RdmaPortIoMetricAttributeKey string
+
+const (
+	RdmaPortIoMetricAttributeKeyRdmaDeviceName     RdmaPortIoMetricAttributeKey = "rdma.device.name"
+	RdmaPortIoMetricAttributeKeyRdmaDevicePort     RdmaPortIoMetricAttributeKey = "rdma.device.port"
+	RdmaPortIoMetricAttributeKeyNetworkIoDirection RdmaPortIoMetricAttributeKey = "network.io.direction"
+)
+
+// RdmaPortIoMetricConfig provides config for the rdma.port.io metric.
+type RdmaPortIoMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                         `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortIoMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortIoMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortIoMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortIoMetricAttributeKeyRdmaDeviceName, RdmaPortIoMetricAttributeKeyRdmaDevicePort, RdmaPortIoMetricAttributeKeyNetworkIoDirection:
+		default:
+			return fmt.Errorf("metric rdma.port.io doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, network.io.direction]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortLinkDownsMetricAttributeKey specifies the key of an attribute for the rdma.port.link_downs metric.
+type RdmaPortLinkDownsMetricAttributeKey string
+
+const (
+	RdmaPortLinkDownsMetricAttributeKeyRdmaDeviceName  RdmaPortLinkDownsMetricAttributeKey = "rdma.device.name"
+	RdmaPortLinkDownsMetricAttributeKeyRdmaDevicePort  RdmaPortLinkDownsMetricAttributeKey = "rdma.device.port"
+	RdmaPortLinkDownsMetricAttributeKeyRdmaCounterName RdmaPortLinkDownsMetricAttributeKey = "rdma.counter.name"
+)
+
+// RdmaPortLinkDownsMetricConfig provides config for the rdma.port.link_downs metric.
+type RdmaPortLinkDownsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortLinkDownsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortLinkDownsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortLinkDownsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortLinkDownsMetricAttributeKeyRdmaDeviceName, RdmaPortLinkDownsMetricAttributeKeyRdmaDevicePort, RdmaPortLinkDownsMetricAttributeKeyRdmaCounterName:
+		default:
+			return fmt.Errorf("metric rdma.port.link_downs doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortPacketsMetricAttributeKey specifies the key of an attribute for the rdma.port.packets metric.
+type RdmaPortPacketsMetricAttributeKey string
+
+const (
+	RdmaPortPacketsMetricAttributeKeyRdmaDeviceName     RdmaPortPacketsMetricAttributeKey = "rdma.device.name"
+	RdmaPortPacketsMetricAttributeKeyRdmaDevicePort     RdmaPortPacketsMetricAttributeKey = "rdma.device.port"
+	RdmaPortPacketsMetricAttributeKeyNetworkIoDirection RdmaPortPacketsMetricAttributeKey = "network.io.direction"
+)
+
+// RdmaPortPacketsMetricConfig provides config for the rdma.port.packets metric.
+type RdmaPortPacketsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                              `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortPacketsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortPacketsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortPacketsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortPacketsMetricAttributeKeyRdmaDeviceName, RdmaPortPacketsMetricAttributeKeyRdmaDevicePort, RdmaPortPacketsMetricAttributeKeyNetworkIoDirection:
+		default:
+			return fmt.Errorf("metric rdma.port.packets doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, network.io.direction]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortPauseFramesMetricAttributeKey specifies the key of an attribute for the rdma.port.pause.frames metric.
+type RdmaPortPauseFramesMetricAttributeKey string
+
+const (
+	RdmaPortPauseFramesMetricAttributeKeyRdmaDeviceName     RdmaPortPauseFramesMetricAttributeKey = "rdma.device.name"
+	RdmaPortPauseFramesMetricAttributeKeyRdmaDevicePort     RdmaPortPauseFramesMetricAttributeKey = "rdma.device.port"
+	RdmaPortPauseFramesMetricAttributeKeyNetworkIoDirection RdmaPortPauseFramesMetricAttributeKey = "network.io.direction"
+	RdmaPortPauseFramesMetricAttributeKeyRdmaPortPriority   RdmaPortPauseFramesMetricAttributeKey = "rdma.port.priority"
+)
+
+// RdmaPortPauseFramesMetricConfig provides config for the rdma.port.pause.frames metric.
+type RdmaPortPauseFramesMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                  `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortPauseFramesMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortPauseFramesMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortPauseFramesMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortPauseFramesMetricAttributeKeyRdmaDeviceName, RdmaPortPauseFramesMetricAttributeKeyRdmaDevicePort, RdmaPortPauseFramesMetricAttributeKeyNetworkIoDirection, RdmaPortPauseFramesMetricAttributeKeyRdmaPortPriority:
+		default:
+			return fmt.Errorf("metric rdma.port.pause.frames doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, network.io.direction, rdma.port.priority]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortPauseStormsMetricAttributeKey specifies the key of an attribute for the rdma.port.pause.storms metric.
+type RdmaPortPauseStormsMetricAttributeKey string
+
+const (
+	RdmaPortPauseStormsMetricAttributeKeyRdmaDeviceName  RdmaPortPauseStormsMetricAttributeKey = "rdma.device.name"
+	RdmaPortPauseStormsMetricAttributeKeyRdmaDevicePort  RdmaPortPauseStormsMetricAttributeKey = "rdma.device.port"
+	RdmaPortPauseStormsMetricAttributeKeyRdmaCounterName RdmaPortPauseStormsMetricAttributeKey = "rdma.counter.name"
+)
+
+// RdmaPortPauseStormsMetricConfig provides config for the rdma.port.pause.storms metric.
+type RdmaPortPauseStormsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                  `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortPauseStormsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortPauseStormsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortPauseStormsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortPauseStormsMetricAttributeKeyRdmaDeviceName, RdmaPortPauseStormsMetricAttributeKeyRdmaDevicePort, RdmaPortPauseStormsMetricAttributeKeyRdmaCounterName:
+		default:
+			return fmt.Errorf("metric rdma.port.pause.storms doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortPauseTimeMetricAttributeKey specifies the key of an attribute for the rdma.port.pause.time metric.
+type RdmaPortPauseTimeMetricAttributeKey string
+
+const (
+	RdmaPortPauseTimeMetricAttributeKeyRdmaDeviceName     RdmaPortPauseTimeMetricAttributeKey = "rdma.device.name"
+	RdmaPortPauseTimeMetricAttributeKeyRdmaDevicePort     RdmaPortPauseTimeMetricAttributeKey = "rdma.device.port"
+	RdmaPortPauseTimeMetricAttributeKeyNetworkIoDirection RdmaPortPauseTimeMetricAttributeKey = "network.io.direction"
+	RdmaPortPauseTimeMetricAttributeKeyRdmaPortPriority   RdmaPortPauseTimeMetricAttributeKey = "rdma.port.priority"
+)
+
+// RdmaPortPauseTimeMetricConfig provides config for the rdma.port.pause.time metric.
+type RdmaPortPauseTimeMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortPauseTimeMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortPauseTimeMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortPauseTimeMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortPauseTimeMetricAttributeKeyRdmaDeviceName, RdmaPortPauseTimeMetricAttributeKeyRdmaDevicePort, RdmaPortPauseTimeMetricAttributeKeyNetworkIoDirection, RdmaPortPauseTimeMetricAttributeKeyRdmaPortPriority:
+		default:
+			return fmt.Errorf("metric rdma.port.pause.time doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, network.io.direction, rdma.port.priority]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortRequestErrorsMetricAttributeKey specifies the key of an attribute for the rdma.port.request.errors metric.
+type RdmaPortRequestErrorsMetricAttributeKey string
+
+const (
+	RdmaPortRequestErrorsMetricAttributeKeyRdmaDeviceName  RdmaPortRequestErrorsMetricAttributeKey = "rdma.device.name"
+	RdmaPortRequestErrorsMetricAttributeKeyRdmaDevicePort  RdmaPortRequestErrorsMetricAttributeKey = "rdma.device.port"
+	RdmaPortRequestErrorsMetricAttributeKeyRdmaCounterName RdmaPortRequestErrorsMetricAttributeKey = "rdma.counter.name"
+)
+
+// RdmaPortRequestErrorsMetricConfig provides config for the rdma.port.request.errors metric.
+type RdmaPortRequestErrorsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                    `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortRequestErrorsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortRequestErrorsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortRequestErrorsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortRequestErrorsMetricAttributeKeyRdmaDeviceName, RdmaPortRequestErrorsMetricAttributeKeyRdmaDevicePort, RdmaPortRequestErrorsMetricAttributeKeyRdmaCounterName:
+		default:
+			return fmt.Errorf("metric rdma.port.request.errors doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortRequestsMetricAttributeKey specifies the key of an attribute for the rdma.port.requests metric.
+type RdmaPortRequestsMetricAttributeKey string
+
+const (
+	RdmaPortRequestsMetricAttributeKeyRdmaDeviceName  RdmaPortRequestsMetricAttributeKey = "rdma.device.name"
+	RdmaPortRequestsMetricAttributeKeyRdmaDevicePort  RdmaPortRequestsMetricAttributeKey = "rdma.device.port"
+	RdmaPortRequestsMetricAttributeKeyRdmaCounterName RdmaPortRequestsMetricAttributeKey = "rdma.counter.name"
+)
+
+// RdmaPortRequestsMetricConfig provides config for the rdma.port.requests metric.
+type RdmaPortRequestsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                               `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortRequestsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortRequestsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortRequestsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortRequestsMetricAttributeKeyRdmaDeviceName, RdmaPortRequestsMetricAttributeKeyRdmaDevicePort, RdmaPortRequestsMetricAttributeKeyRdmaCounterName:
+		default:
+			return fmt.Errorf("metric rdma.port.requests doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortTransmitWaitMetricAttributeKey specifies the key of an attribute for the rdma.port.transmit_wait metric.
+type RdmaPortTransmitWaitMetricAttributeKey string
+
+const (
+	RdmaPortTransmitWaitMetricAttributeKeyRdmaDeviceName RdmaPortTransmitWaitMetricAttributeKey = "rdma.device.name"
+	RdmaPortTransmitWaitMetricAttributeKeyRdmaDevicePort RdmaPortTransmitWaitMetricAttributeKey = "rdma.device.port"
+)
+
+// RdmaPortTransmitWaitMetricConfig provides config for the rdma.port.transmit_wait metric.
+type RdmaPortTransmitWaitMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                   `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortTransmitWaitMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortTransmitWaitMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortTransmitWaitMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortTransmitWaitMetricAttributeKeyRdmaDeviceName, RdmaPortTransmitWaitMetricAttributeKeyRdmaDevicePort:
+		default:
+			return fmt.Errorf("metric rdma.port.transmit_wait doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortTransportEventsMetricAttributeKey specifies the key of an attribute for the rdma.port.transport.events metric.
+type RdmaPortTransportEventsMetricAttributeKey string
+
+const (
+	RdmaPortTransportEventsMetricAttributeKeyRdmaDeviceName  RdmaPortTransportEventsMetricAttributeKey = "rdma.device.name"
+	RdmaPortTransportEventsMetricAttributeKeyRdmaDevicePort  RdmaPortTransportEventsMetricAttributeKey = "rdma.device.port"
+	RdmaPortTransportEventsMetricAttributeKeyRdmaCounterName RdmaPortTransportEventsMetricAttributeKey = "rdma.counter.name"
+)
+
+// RdmaPortTransportEventsMetricConfig provides config for the rdma.port.transport.events metric.
+type RdmaPortTransportEventsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                      `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortTransportEventsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortTransportEventsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortTransportEventsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortTransportEventsMetricAttributeKeyRdmaDeviceName, RdmaPortTransportEventsMetricAttributeKeyRdmaDevicePort, RdmaPortTransportEventsMetricAttributeKeyRdmaCounterName:
+		default:
+			return fmt.Errorf("metric rdma.port.transport.events doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaPortUpMetricAttributeKey specifies the key of an attribute for the rdma.port.up metric.
+type RdmaPortUpMetricAttributeKey string
+
+const (
+	RdmaPortUpMetricAttributeKeyRdmaDeviceName       RdmaPortUpMetricAttributeKey = "rdma.device.name"
+	RdmaPortUpMetricAttributeKeyRdmaDevicePort       RdmaPortUpMetricAttributeKey = "rdma.device.port"
+	RdmaPortUpMetricAttributeKeyNetworkInterfaceName RdmaPortUpMetricAttributeKey = "network.interface.name"
+	RdmaPortUpMetricAttributeKeyRdmaPortLinkLayer    RdmaPortUpMetricAttributeKey = "rdma.port.link_layer"
+	RdmaPortUpMetricAttributeKeyRdmaPortState        RdmaPortUpMetricAttributeKey = "rdma.port.state"
+)
+
+// RdmaPortUpMetricConfig provides config for the rdma.port.up metric.
+type RdmaPortUpMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                         `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortUpMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortUpMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortUpMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortUpMetricAttributeKeyRdmaDeviceName, RdmaPortUpMetricAttributeKeyRdmaDevicePort, RdmaPortUpMetricAttributeKeyNetworkInterfaceName, RdmaPortUpMetricAttributeKeyRdmaPortLinkLayer, RdmaPortUpMetricAttributeKeyRdmaPortState:
+		default:
+			return fmt.Errorf("metric rdma.port.up doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, network.interface.name, rdma.port.link_layer, rdma.port.state]", val)
 		}
 	}
 
@@ -691,28 +1794,160 @@ func (ms *RdmaWqeStageTimeMetricConfig) Validate() error {
 
 // MetricsConfig provides config for rdma metrics.
 type MetricsConfig struct {
-	RdmaIo                   RdmaIoMetricConfig                   `mapstructure:"rdma.io"`
-	RdmaQueues               RdmaQueuesMetricConfig               `mapstructure:"rdma.queues"`
-	RdmaRqEmpty              RdmaRqEmptyMetricConfig              `mapstructure:"rdma.rq.empty"`
-	RdmaRqOutstanding        RdmaRqOutstandingMetricConfig        `mapstructure:"rdma.rq.outstanding"`
-	RdmaSqLimit              RdmaSqLimitMetricConfig              `mapstructure:"rdma.sq.limit"`
-	RdmaSqOutstanding        RdmaSqOutstandingMetricConfig        `mapstructure:"rdma.sq.outstanding"`
-	RdmaSqPeakOutstanding    RdmaSqPeakOutstandingMetricConfig    `mapstructure:"rdma.sq.peak_outstanding"`
-	RdmaSqRejectedPosts      RdmaSqRejectedPostsMetricConfig      `mapstructure:"rdma.sq.rejected_posts"`
-	RdmaSqUtilization        RdmaSqUtilizationMetricConfig        `mapstructure:"rdma.sq.utilization"`
-	RdmaWqeCompletions       RdmaWqeCompletionsMetricConfig       `mapstructure:"rdma.wqe.completions"`
-	RdmaWqeExcessTime        RdmaWqeExcessTimeMetricConfig        `mapstructure:"rdma.wqe.excess_time"`
-	RdmaWqeOldestOutstanding RdmaWqeOldestOutstandingMetricConfig `mapstructure:"rdma.wqe.oldest_outstanding"`
-	RdmaWqeSlowCompletions   RdmaWqeSlowCompletionsMetricConfig   `mapstructure:"rdma.wqe.slow_completions"`
-	RdmaWqeStageTime         RdmaWqeStageTimeMetricConfig         `mapstructure:"rdma.wqe.stage.time"`
+	RdmaDeviceInfo                    RdmaDeviceInfoMetricConfig                    `mapstructure:"rdma.device.info"`
+	RdmaDevicePcieBandwidthLimit      RdmaDevicePcieBandwidthLimitMetricConfig      `mapstructure:"rdma.device.pcie.bandwidth.limit"`
+	RdmaDevicePcieBandwidthNegotiated RdmaDevicePcieBandwidthNegotiatedMetricConfig `mapstructure:"rdma.device.pcie.bandwidth.negotiated"`
+	RdmaDevicePcieErrors              RdmaDevicePcieErrorsMetricConfig              `mapstructure:"rdma.device.pcie.errors"`
+	RdmaDevicePcieStallTime           RdmaDevicePcieStallTimeMetricConfig           `mapstructure:"rdma.device.pcie.stall.time"`
+	RdmaDevicePcieStalled             RdmaDevicePcieStalledMetricConfig             `mapstructure:"rdma.device.pcie.stalled"`
+	RdmaIo                            RdmaIoMetricConfig                            `mapstructure:"rdma.io"`
+	RdmaPortBandwidthLimit            RdmaPortBandwidthLimitMetricConfig            `mapstructure:"rdma.port.bandwidth.limit"`
+	RdmaPortCongestionPackets         RdmaPortCongestionPacketsMetricConfig         `mapstructure:"rdma.port.congestion.packets"`
+	RdmaPortCorrectedBits             RdmaPortCorrectedBitsMetricConfig             `mapstructure:"rdma.port.corrected_bits"`
+	RdmaPortDiscards                  RdmaPortDiscardsMetricConfig                  `mapstructure:"rdma.port.discards"`
+	RdmaPortErrors                    RdmaPortErrorsMetricConfig                    `mapstructure:"rdma.port.errors"`
+	RdmaPortIo                        RdmaPortIoMetricConfig                        `mapstructure:"rdma.port.io"`
+	RdmaPortLinkDowns                 RdmaPortLinkDownsMetricConfig                 `mapstructure:"rdma.port.link_downs"`
+	RdmaPortPackets                   RdmaPortPacketsMetricConfig                   `mapstructure:"rdma.port.packets"`
+	RdmaPortPauseFrames               RdmaPortPauseFramesMetricConfig               `mapstructure:"rdma.port.pause.frames"`
+	RdmaPortPauseStorms               RdmaPortPauseStormsMetricConfig               `mapstructure:"rdma.port.pause.storms"`
+	RdmaPortPauseTime                 RdmaPortPauseTimeMetricConfig                 `mapstructure:"rdma.port.pause.time"`
+	RdmaPortRequestErrors             RdmaPortRequestErrorsMetricConfig             `mapstructure:"rdma.port.request.errors"`
+	RdmaPortRequests                  RdmaPortRequestsMetricConfig                  `mapstructure:"rdma.port.requests"`
+	RdmaPortTransmitWait              RdmaPortTransmitWaitMetricConfig              `mapstructure:"rdma.port.transmit_wait"`
+	RdmaPortTransportEvents           RdmaPortTransportEventsMetricConfig           `mapstructure:"rdma.port.transport.events"`
+	RdmaPortUp                        RdmaPortUpMetricConfig                        `mapstructure:"rdma.port.up"`
+	RdmaQueues                        RdmaQueuesMetricConfig                        `mapstructure:"rdma.queues"`
+	RdmaRqEmpty                       RdmaRqEmptyMetricConfig                       `mapstructure:"rdma.rq.empty"`
+	RdmaRqOutstanding                 RdmaRqOutstandingMetricConfig                 `mapstructure:"rdma.rq.outstanding"`
+	RdmaSqLimit                       RdmaSqLimitMetricConfig                       `mapstructure:"rdma.sq.limit"`
+	RdmaSqOutstanding                 RdmaSqOutstandingMetricConfig                 `mapstructure:"rdma.sq.outstanding"`
+	RdmaSqPeakOutstanding             RdmaSqPeakOutstandingMetricConfig             `mapstructure:"rdma.sq.peak_outstanding"`
+	RdmaSqRejectedPosts               RdmaSqRejectedPostsMetricConfig               `mapstructure:"rdma.sq.rejected_posts"`
+	RdmaSqUtilization                 RdmaSqUtilizationMetricConfig                 `mapstructure:"rdma.sq.utilization"`
+	RdmaWqeCompletions                RdmaWqeCompletionsMetricConfig                `mapstructure:"rdma.wqe.completions"`
+	RdmaWqeExcessTime                 RdmaWqeExcessTimeMetricConfig                 `mapstructure:"rdma.wqe.excess_time"`
+	RdmaWqeOldestOutstanding          RdmaWqeOldestOutstandingMetricConfig          `mapstructure:"rdma.wqe.oldest_outstanding"`
+	RdmaWqeSlowCompletions            RdmaWqeSlowCompletionsMetricConfig            `mapstructure:"rdma.wqe.slow_completions"`
+	RdmaWqeStageTime                  RdmaWqeStageTimeMetricConfig                  `mapstructure:"rdma.wqe.stage.time"`
 }
 
 func DefaultMetricsConfig() MetricsConfig {
 	return MetricsConfig{
+		RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategyAvg,
+			EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
+		},
+		RdmaDevicePcieBandwidthLimit: RdmaDevicePcieBandwidthLimitMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategyAvg,
+			EnabledAttributes:   []RdmaDevicePcieBandwidthLimitMetricAttributeKey{RdmaDevicePcieBandwidthLimitMetricAttributeKeyRdmaDeviceName},
+		},
+		RdmaDevicePcieBandwidthNegotiated: RdmaDevicePcieBandwidthNegotiatedMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategyAvg,
+			EnabledAttributes:   []RdmaDevicePcieBandwidthNegotiatedMetricAttributeKey{RdmaDevicePcieBandwidthNegotiatedMetricAttributeKeyRdmaDeviceName},
+		},
+		RdmaDevicePcieErrors: RdmaDevicePcieErrorsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaDevicePcieErrorsMetricAttributeKey{RdmaDevicePcieErrorsMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieErrorsMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaDevicePcieStallTime: RdmaDevicePcieStallTimeMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaDevicePcieStallTimeMetricAttributeKey{RdmaDevicePcieStallTimeMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieStallTimeMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaDevicePcieStalled: RdmaDevicePcieStalledMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategyAvg,
+			EnabledAttributes:   []RdmaDevicePcieStalledMetricAttributeKey{RdmaDevicePcieStalledMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieStalledMetricAttributeKeyRdmaCounterName},
+		},
 		RdmaIo: RdmaIoMetricConfig{
 			Enabled:             true,
 			AggregationStrategy: AggregationStrategySum,
 			EnabledAttributes:   []RdmaIoMetricAttributeKey{RdmaIoMetricAttributeKeyRdmaDeviceName, RdmaIoMetricAttributeKeyNetworkIoDirection},
+		},
+		RdmaPortBandwidthLimit: RdmaPortBandwidthLimitMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategyAvg,
+			EnabledAttributes:   []RdmaPortBandwidthLimitMetricAttributeKey{RdmaPortBandwidthLimitMetricAttributeKeyRdmaDeviceName, RdmaPortBandwidthLimitMetricAttributeKeyRdmaDevicePort},
+		},
+		RdmaPortCongestionPackets: RdmaPortCongestionPacketsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortCongestionPacketsMetricAttributeKey{RdmaPortCongestionPacketsMetricAttributeKeyRdmaDeviceName, RdmaPortCongestionPacketsMetricAttributeKeyRdmaDevicePort, RdmaPortCongestionPacketsMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaPortCorrectedBits: RdmaPortCorrectedBitsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortCorrectedBitsMetricAttributeKey{RdmaPortCorrectedBitsMetricAttributeKeyRdmaDeviceName, RdmaPortCorrectedBitsMetricAttributeKeyRdmaDevicePort},
+		},
+		RdmaPortDiscards: RdmaPortDiscardsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortDiscardsMetricAttributeKey{RdmaPortDiscardsMetricAttributeKeyRdmaDeviceName, RdmaPortDiscardsMetricAttributeKeyRdmaDevicePort, RdmaPortDiscardsMetricAttributeKeyNetworkIoDirection, RdmaPortDiscardsMetricAttributeKeyRdmaPortPriority, RdmaPortDiscardsMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaPortErrors: RdmaPortErrorsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortErrorsMetricAttributeKey{RdmaPortErrorsMetricAttributeKeyRdmaDeviceName, RdmaPortErrorsMetricAttributeKeyRdmaDevicePort, RdmaPortErrorsMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaPortIo: RdmaPortIoMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortIoMetricAttributeKey{RdmaPortIoMetricAttributeKeyRdmaDeviceName, RdmaPortIoMetricAttributeKeyRdmaDevicePort, RdmaPortIoMetricAttributeKeyNetworkIoDirection},
+		},
+		RdmaPortLinkDowns: RdmaPortLinkDownsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortLinkDownsMetricAttributeKey{RdmaPortLinkDownsMetricAttributeKeyRdmaDeviceName, RdmaPortLinkDownsMetricAttributeKeyRdmaDevicePort, RdmaPortLinkDownsMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaPortPackets: RdmaPortPacketsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortPacketsMetricAttributeKey{RdmaPortPacketsMetricAttributeKeyRdmaDeviceName, RdmaPortPacketsMetricAttributeKeyRdmaDevicePort, RdmaPortPacketsMetricAttributeKeyNetworkIoDirection},
+		},
+		RdmaPortPauseFrames: RdmaPortPauseFramesMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortPauseFramesMetricAttributeKey{RdmaPortPauseFramesMetricAttributeKeyRdmaDeviceName, RdmaPortPauseFramesMetricAttributeKeyRdmaDevicePort, RdmaPortPauseFramesMetricAttributeKeyNetworkIoDirection, RdmaPortPauseFramesMetricAttributeKeyRdmaPortPriority},
+		},
+		RdmaPortPauseStorms: RdmaPortPauseStormsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortPauseStormsMetricAttributeKey{RdmaPortPauseStormsMetricAttributeKeyRdmaDeviceName, RdmaPortPauseStormsMetricAttributeKeyRdmaDevicePort, RdmaPortPauseStormsMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaPortPauseTime: RdmaPortPauseTimeMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortPauseTimeMetricAttributeKey{RdmaPortPauseTimeMetricAttributeKeyRdmaDeviceName, RdmaPortPauseTimeMetricAttributeKeyRdmaDevicePort, RdmaPortPauseTimeMetricAttributeKeyNetworkIoDirection, RdmaPortPauseTimeMetricAttributeKeyRdmaPortPriority},
+		},
+		RdmaPortRequestErrors: RdmaPortRequestErrorsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortRequestErrorsMetricAttributeKey{RdmaPortRequestErrorsMetricAttributeKeyRdmaDeviceName, RdmaPortRequestErrorsMetricAttributeKeyRdmaDevicePort, RdmaPortRequestErrorsMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaPortRequests: RdmaPortRequestsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortRequestsMetricAttributeKey{RdmaPortRequestsMetricAttributeKeyRdmaDeviceName, RdmaPortRequestsMetricAttributeKeyRdmaDevicePort, RdmaPortRequestsMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaPortTransmitWait: RdmaPortTransmitWaitMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortTransmitWaitMetricAttributeKey{RdmaPortTransmitWaitMetricAttributeKeyRdmaDeviceName, RdmaPortTransmitWaitMetricAttributeKeyRdmaDevicePort},
+		},
+		RdmaPortTransportEvents: RdmaPortTransportEventsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortTransportEventsMetricAttributeKey{RdmaPortTransportEventsMetricAttributeKeyRdmaDeviceName, RdmaPortTransportEventsMetricAttributeKeyRdmaDevicePort, RdmaPortTransportEventsMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaPortUp: RdmaPortUpMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategyAvg,
+			EnabledAttributes:   []RdmaPortUpMetricAttributeKey{RdmaPortUpMetricAttributeKeyRdmaDeviceName, RdmaPortUpMetricAttributeKeyRdmaDevicePort, RdmaPortUpMetricAttributeKeyNetworkInterfaceName, RdmaPortUpMetricAttributeKeyRdmaPortLinkLayer, RdmaPortUpMetricAttributeKeyRdmaPortState},
 		},
 		RdmaQueues: RdmaQueuesMetricConfig{
 			Enabled:             true,

@@ -26,10 +26,120 @@ func TestMetricsBuilderConfig(t *testing.T) {
 			name: "all_set",
 			want: MetricsBuilderConfig{
 				Metrics: MetricsConfig{
+					RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
+					},
+					RdmaDevicePcieBandwidthLimit: RdmaDevicePcieBandwidthLimitMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaDevicePcieBandwidthLimitMetricAttributeKey{RdmaDevicePcieBandwidthLimitMetricAttributeKeyRdmaDeviceName},
+					},
+					RdmaDevicePcieBandwidthNegotiated: RdmaDevicePcieBandwidthNegotiatedMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaDevicePcieBandwidthNegotiatedMetricAttributeKey{RdmaDevicePcieBandwidthNegotiatedMetricAttributeKeyRdmaDeviceName},
+					},
+					RdmaDevicePcieErrors: RdmaDevicePcieErrorsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaDevicePcieErrorsMetricAttributeKey{RdmaDevicePcieErrorsMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieErrorsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaDevicePcieStallTime: RdmaDevicePcieStallTimeMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaDevicePcieStallTimeMetricAttributeKey{RdmaDevicePcieStallTimeMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieStallTimeMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaDevicePcieStalled: RdmaDevicePcieStalledMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaDevicePcieStalledMetricAttributeKey{RdmaDevicePcieStalledMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieStalledMetricAttributeKeyRdmaCounterName},
+					},
 					RdmaIo: RdmaIoMetricConfig{
 						Enabled:             true,
 						AggregationStrategy: AggregationStrategySum,
 						EnabledAttributes:   []RdmaIoMetricAttributeKey{RdmaIoMetricAttributeKeyRdmaDeviceName, RdmaIoMetricAttributeKeyNetworkIoDirection},
+					},
+					RdmaPortBandwidthLimit: RdmaPortBandwidthLimitMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaPortBandwidthLimitMetricAttributeKey{RdmaPortBandwidthLimitMetricAttributeKeyRdmaDeviceName, RdmaPortBandwidthLimitMetricAttributeKeyRdmaDevicePort},
+					},
+					RdmaPortCongestionPackets: RdmaPortCongestionPacketsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortCongestionPacketsMetricAttributeKey{RdmaPortCongestionPacketsMetricAttributeKeyRdmaDeviceName, RdmaPortCongestionPacketsMetricAttributeKeyRdmaDevicePort, RdmaPortCongestionPacketsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortCorrectedBits: RdmaPortCorrectedBitsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortCorrectedBitsMetricAttributeKey{RdmaPortCorrectedBitsMetricAttributeKeyRdmaDeviceName, RdmaPortCorrectedBitsMetricAttributeKeyRdmaDevicePort},
+					},
+					RdmaPortDiscards: RdmaPortDiscardsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortDiscardsMetricAttributeKey{RdmaPortDiscardsMetricAttributeKeyRdmaDeviceName, RdmaPortDiscardsMetricAttributeKeyRdmaDevicePort, RdmaPortDiscardsMetricAttributeKeyNetworkIoDirection, RdmaPortDiscardsMetricAttributeKeyRdmaPortPriority, RdmaPortDiscardsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortErrors: RdmaPortErrorsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortErrorsMetricAttributeKey{RdmaPortErrorsMetricAttributeKeyRdmaDeviceName, RdmaPortErrorsMetricAttributeKeyRdmaDevicePort, RdmaPortErrorsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortIo: RdmaPortIoMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortIoMetricAttributeKey{RdmaPortIoMetricAttributeKeyRdmaDeviceName, RdmaPortIoMetricAttributeKeyRdmaDevicePort, RdmaPortIoMetricAttributeKeyNetworkIoDirection},
+					},
+					RdmaPortLinkDowns: RdmaPortLinkDownsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortLinkDownsMetricAttributeKey{RdmaPortLinkDownsMetricAttributeKeyRdmaDeviceName, RdmaPortLinkDownsMetricAttributeKeyRdmaDevicePort, RdmaPortLinkDownsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortPackets: RdmaPortPacketsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortPacketsMetricAttributeKey{RdmaPortPacketsMetricAttributeKeyRdmaDeviceName, RdmaPortPacketsMetricAttributeKeyRdmaDevicePort, RdmaPortPacketsMetricAttributeKeyNetworkIoDirection},
+					},
+					RdmaPortPauseFrames: RdmaPortPauseFramesMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortPauseFramesMetricAttributeKey{RdmaPortPauseFramesMetricAttributeKeyRdmaDeviceName, RdmaPortPauseFramesMetricAttributeKeyRdmaDevicePort, RdmaPortPauseFramesMetricAttributeKeyNetworkIoDirection, RdmaPortPauseFramesMetricAttributeKeyRdmaPortPriority},
+					},
+					RdmaPortPauseStorms: RdmaPortPauseStormsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortPauseStormsMetricAttributeKey{RdmaPortPauseStormsMetricAttributeKeyRdmaDeviceName, RdmaPortPauseStormsMetricAttributeKeyRdmaDevicePort, RdmaPortPauseStormsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortPauseTime: RdmaPortPauseTimeMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortPauseTimeMetricAttributeKey{RdmaPortPauseTimeMetricAttributeKeyRdmaDeviceName, RdmaPortPauseTimeMetricAttributeKeyRdmaDevicePort, RdmaPortPauseTimeMetricAttributeKeyNetworkIoDirection, RdmaPortPauseTimeMetricAttributeKeyRdmaPortPriority},
+					},
+					RdmaPortRequestErrors: RdmaPortRequestErrorsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortRequestErrorsMetricAttributeKey{RdmaPortRequestErrorsMetricAttributeKeyRdmaDeviceName, RdmaPortRequestErrorsMetricAttributeKeyRdmaDevicePort, RdmaPortRequestErrorsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortRequests: RdmaPortRequestsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortRequestsMetricAttributeKey{RdmaPortRequestsMetricAttributeKeyRdmaDeviceName, RdmaPortRequestsMetricAttributeKeyRdmaDevicePort, RdmaPortRequestsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortTransmitWait: RdmaPortTransmitWaitMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortTransmitWaitMetricAttributeKey{RdmaPortTransmitWaitMetricAttributeKeyRdmaDeviceName, RdmaPortTransmitWaitMetricAttributeKeyRdmaDevicePort},
+					},
+					RdmaPortTransportEvents: RdmaPortTransportEventsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortTransportEventsMetricAttributeKey{RdmaPortTransportEventsMetricAttributeKeyRdmaDeviceName, RdmaPortTransportEventsMetricAttributeKeyRdmaDevicePort, RdmaPortTransportEventsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortUp: RdmaPortUpMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaPortUpMetricAttributeKey{RdmaPortUpMetricAttributeKeyRdmaDeviceName, RdmaPortUpMetricAttributeKeyRdmaDevicePort, RdmaPortUpMetricAttributeKeyNetworkInterfaceName, RdmaPortUpMetricAttributeKeyRdmaPortLinkLayer, RdmaPortUpMetricAttributeKeyRdmaPortState},
 					},
 					RdmaQueues: RdmaQueuesMetricConfig{
 						Enabled:             true,
@@ -116,10 +226,120 @@ func TestMetricsBuilderConfig(t *testing.T) {
 			name: "none_set",
 			want: MetricsBuilderConfig{
 				Metrics: MetricsConfig{
+					RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
+					},
+					RdmaDevicePcieBandwidthLimit: RdmaDevicePcieBandwidthLimitMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaDevicePcieBandwidthLimitMetricAttributeKey{RdmaDevicePcieBandwidthLimitMetricAttributeKeyRdmaDeviceName},
+					},
+					RdmaDevicePcieBandwidthNegotiated: RdmaDevicePcieBandwidthNegotiatedMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaDevicePcieBandwidthNegotiatedMetricAttributeKey{RdmaDevicePcieBandwidthNegotiatedMetricAttributeKeyRdmaDeviceName},
+					},
+					RdmaDevicePcieErrors: RdmaDevicePcieErrorsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaDevicePcieErrorsMetricAttributeKey{RdmaDevicePcieErrorsMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieErrorsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaDevicePcieStallTime: RdmaDevicePcieStallTimeMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaDevicePcieStallTimeMetricAttributeKey{RdmaDevicePcieStallTimeMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieStallTimeMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaDevicePcieStalled: RdmaDevicePcieStalledMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaDevicePcieStalledMetricAttributeKey{RdmaDevicePcieStalledMetricAttributeKeyRdmaDeviceName, RdmaDevicePcieStalledMetricAttributeKeyRdmaCounterName},
+					},
 					RdmaIo: RdmaIoMetricConfig{
 						Enabled:             false,
 						AggregationStrategy: AggregationStrategySum,
 						EnabledAttributes:   []RdmaIoMetricAttributeKey{RdmaIoMetricAttributeKeyRdmaDeviceName, RdmaIoMetricAttributeKeyNetworkIoDirection},
+					},
+					RdmaPortBandwidthLimit: RdmaPortBandwidthLimitMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaPortBandwidthLimitMetricAttributeKey{RdmaPortBandwidthLimitMetricAttributeKeyRdmaDeviceName, RdmaPortBandwidthLimitMetricAttributeKeyRdmaDevicePort},
+					},
+					RdmaPortCongestionPackets: RdmaPortCongestionPacketsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortCongestionPacketsMetricAttributeKey{RdmaPortCongestionPacketsMetricAttributeKeyRdmaDeviceName, RdmaPortCongestionPacketsMetricAttributeKeyRdmaDevicePort, RdmaPortCongestionPacketsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortCorrectedBits: RdmaPortCorrectedBitsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortCorrectedBitsMetricAttributeKey{RdmaPortCorrectedBitsMetricAttributeKeyRdmaDeviceName, RdmaPortCorrectedBitsMetricAttributeKeyRdmaDevicePort},
+					},
+					RdmaPortDiscards: RdmaPortDiscardsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortDiscardsMetricAttributeKey{RdmaPortDiscardsMetricAttributeKeyRdmaDeviceName, RdmaPortDiscardsMetricAttributeKeyRdmaDevicePort, RdmaPortDiscardsMetricAttributeKeyNetworkIoDirection, RdmaPortDiscardsMetricAttributeKeyRdmaPortPriority, RdmaPortDiscardsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortErrors: RdmaPortErrorsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortErrorsMetricAttributeKey{RdmaPortErrorsMetricAttributeKeyRdmaDeviceName, RdmaPortErrorsMetricAttributeKeyRdmaDevicePort, RdmaPortErrorsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortIo: RdmaPortIoMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortIoMetricAttributeKey{RdmaPortIoMetricAttributeKeyRdmaDeviceName, RdmaPortIoMetricAttributeKeyRdmaDevicePort, RdmaPortIoMetricAttributeKeyNetworkIoDirection},
+					},
+					RdmaPortLinkDowns: RdmaPortLinkDownsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortLinkDownsMetricAttributeKey{RdmaPortLinkDownsMetricAttributeKeyRdmaDeviceName, RdmaPortLinkDownsMetricAttributeKeyRdmaDevicePort, RdmaPortLinkDownsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortPackets: RdmaPortPacketsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortPacketsMetricAttributeKey{RdmaPortPacketsMetricAttributeKeyRdmaDeviceName, RdmaPortPacketsMetricAttributeKeyRdmaDevicePort, RdmaPortPacketsMetricAttributeKeyNetworkIoDirection},
+					},
+					RdmaPortPauseFrames: RdmaPortPauseFramesMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortPauseFramesMetricAttributeKey{RdmaPortPauseFramesMetricAttributeKeyRdmaDeviceName, RdmaPortPauseFramesMetricAttributeKeyRdmaDevicePort, RdmaPortPauseFramesMetricAttributeKeyNetworkIoDirection, RdmaPortPauseFramesMetricAttributeKeyRdmaPortPriority},
+					},
+					RdmaPortPauseStorms: RdmaPortPauseStormsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortPauseStormsMetricAttributeKey{RdmaPortPauseStormsMetricAttributeKeyRdmaDeviceName, RdmaPortPauseStormsMetricAttributeKeyRdmaDevicePort, RdmaPortPauseStormsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortPauseTime: RdmaPortPauseTimeMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortPauseTimeMetricAttributeKey{RdmaPortPauseTimeMetricAttributeKeyRdmaDeviceName, RdmaPortPauseTimeMetricAttributeKeyRdmaDevicePort, RdmaPortPauseTimeMetricAttributeKeyNetworkIoDirection, RdmaPortPauseTimeMetricAttributeKeyRdmaPortPriority},
+					},
+					RdmaPortRequestErrors: RdmaPortRequestErrorsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortRequestErrorsMetricAttributeKey{RdmaPortRequestErrorsMetricAttributeKeyRdmaDeviceName, RdmaPortRequestErrorsMetricAttributeKeyRdmaDevicePort, RdmaPortRequestErrorsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortRequests: RdmaPortRequestsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortRequestsMetricAttributeKey{RdmaPortRequestsMetricAttributeKeyRdmaDeviceName, RdmaPortRequestsMetricAttributeKeyRdmaDevicePort, RdmaPortRequestsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortTransmitWait: RdmaPortTransmitWaitMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortTransmitWaitMetricAttributeKey{RdmaPortTransmitWaitMetricAttributeKeyRdmaDeviceName, RdmaPortTransmitWaitMetricAttributeKeyRdmaDevicePort},
+					},
+					RdmaPortTransportEvents: RdmaPortTransportEventsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortTransportEventsMetricAttributeKey{RdmaPortTransportEventsMetricAttributeKeyRdmaDeviceName, RdmaPortTransportEventsMetricAttributeKeyRdmaDevicePort, RdmaPortTransportEventsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortUp: RdmaPortUpMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaPortUpMetricAttributeKey{RdmaPortUpMetricAttributeKeyRdmaDeviceName, RdmaPortUpMetricAttributeKeyRdmaDevicePort, RdmaPortUpMetricAttributeKeyNetworkInterfaceName, RdmaPortUpMetricAttributeKeyRdmaPortLinkLayer, RdmaPortUpMetricAttributeKeyRdmaPortState},
 					},
 					RdmaQueues: RdmaQueuesMetricConfig{
 						Enabled:             false,
@@ -206,11 +426,83 @@ func TestMetricsBuilderConfig(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := loadMetricsBuilderConfig(t, tt.name)
-			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaIoMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
+			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaDeviceInfoMetricConfig{}, RdmaDevicePcieBandwidthLimitMetricConfig{}, RdmaDevicePcieBandwidthNegotiatedMetricConfig{}, RdmaDevicePcieErrorsMetricConfig{}, RdmaDevicePcieStallTimeMetricConfig{}, RdmaDevicePcieStalledMetricConfig{}, RdmaIoMetricConfig{}, RdmaPortBandwidthLimitMetricConfig{}, RdmaPortCongestionPacketsMetricConfig{}, RdmaPortCorrectedBitsMetricConfig{}, RdmaPortDiscardsMetricConfig{}, RdmaPortErrorsMetricConfig{}, RdmaPortIoMetricConfig{}, RdmaPortLinkDownsMetricConfig{}, RdmaPortPacketsMetricConfig{}, RdmaPortPauseFramesMetricConfig{}, RdmaPortPauseStormsMetricConfig{}, RdmaPortPauseTimeMetricConfig{}, RdmaPortRequestErrorsMetricConfig{}, RdmaPortRequestsMetricConfig{}, RdmaPortTransmitWaitMetricConfig{}, RdmaPortTransportEventsMetricConfig{}, RdmaPortUpMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
 			require.Emptyf(t, diff, "Config mismatch (-expected +actual):\n%s", diff)
 		})
 	}
 }
+func TestRdmaDeviceInfoMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaDeviceInfo
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaDeviceInfoMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.device.info doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.acs_redirect, rdma.device.bond, rdma.device.firmware.version, rdma.device.iommu.mode, rdma.device.numa_node, rdma.device.pci.address, rdma.device.pci.max_read_request, rdma.device.pci.physical_function, rdma.device.pci.relaxed_ordering]")
+
+	cfg = DefaultMetricsConfig().RdmaDeviceInfo
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaDevicePcieBandwidthLimitMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaDevicePcieBandwidthLimit
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaDevicePcieBandwidthLimitMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.device.pcie.bandwidth.limit doesn't have an attribute invalid, valid attributes: [rdma.device.name]")
+
+	cfg = DefaultMetricsConfig().RdmaDevicePcieBandwidthLimit
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaDevicePcieBandwidthNegotiatedMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaDevicePcieBandwidthNegotiated
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaDevicePcieBandwidthNegotiatedMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.device.pcie.bandwidth.negotiated doesn't have an attribute invalid, valid attributes: [rdma.device.name]")
+
+	cfg = DefaultMetricsConfig().RdmaDevicePcieBandwidthNegotiated
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaDevicePcieErrorsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaDevicePcieErrors
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaDevicePcieErrorsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.device.pcie.errors doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.counter.name]")
+
+	cfg = DefaultMetricsConfig().RdmaDevicePcieErrors
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaDevicePcieStallTimeMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaDevicePcieStallTime
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaDevicePcieStallTimeMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.device.pcie.stall.time doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.counter.name]")
+
+	cfg = DefaultMetricsConfig().RdmaDevicePcieStallTime
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaDevicePcieStalledMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaDevicePcieStalled
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaDevicePcieStalledMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.device.pcie.stalled doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.counter.name]")
+
+	cfg = DefaultMetricsConfig().RdmaDevicePcieStalled
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
 func TestRdmaIoMetricsConfig_Validate(t *testing.T) {
 	cfg := DefaultMetricsConfig().RdmaIo
 	require.NoError(t, cfg.Validate())
@@ -219,6 +511,198 @@ func TestRdmaIoMetricsConfig_Validate(t *testing.T) {
 	require.ErrorContains(t, cfg.Validate(), "metric rdma.io doesn't have an attribute invalid, valid attributes: [rdma.device.name, network.io.direction]")
 
 	cfg = DefaultMetricsConfig().RdmaIo
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortBandwidthLimitMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortBandwidthLimit
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortBandwidthLimitMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.bandwidth.limit doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port]")
+
+	cfg = DefaultMetricsConfig().RdmaPortBandwidthLimit
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortCongestionPacketsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortCongestionPackets
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortCongestionPacketsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.congestion.packets doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]")
+
+	cfg = DefaultMetricsConfig().RdmaPortCongestionPackets
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortCorrectedBitsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortCorrectedBits
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortCorrectedBitsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.corrected_bits doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port]")
+
+	cfg = DefaultMetricsConfig().RdmaPortCorrectedBits
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortDiscardsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortDiscards
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortDiscardsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.discards doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, network.io.direction, rdma.port.priority, rdma.counter.name]")
+
+	cfg = DefaultMetricsConfig().RdmaPortDiscards
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortErrorsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortErrors
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortErrorsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.errors doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]")
+
+	cfg = DefaultMetricsConfig().RdmaPortErrors
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortIoMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortIo
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortIoMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.io doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, network.io.direction]")
+
+	cfg = DefaultMetricsConfig().RdmaPortIo
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortLinkDownsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortLinkDowns
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortLinkDownsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.link_downs doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]")
+
+	cfg = DefaultMetricsConfig().RdmaPortLinkDowns
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortPacketsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortPackets
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortPacketsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.packets doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, network.io.direction]")
+
+	cfg = DefaultMetricsConfig().RdmaPortPackets
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortPauseFramesMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortPauseFrames
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortPauseFramesMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.pause.frames doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, network.io.direction, rdma.port.priority]")
+
+	cfg = DefaultMetricsConfig().RdmaPortPauseFrames
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortPauseStormsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortPauseStorms
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortPauseStormsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.pause.storms doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]")
+
+	cfg = DefaultMetricsConfig().RdmaPortPauseStorms
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortPauseTimeMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortPauseTime
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortPauseTimeMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.pause.time doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, network.io.direction, rdma.port.priority]")
+
+	cfg = DefaultMetricsConfig().RdmaPortPauseTime
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortRequestErrorsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortRequestErrors
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortRequestErrorsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.request.errors doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]")
+
+	cfg = DefaultMetricsConfig().RdmaPortRequestErrors
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortRequestsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortRequests
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortRequestsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.requests doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]")
+
+	cfg = DefaultMetricsConfig().RdmaPortRequests
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortTransmitWaitMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortTransmitWait
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortTransmitWaitMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.transmit_wait doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port]")
+
+	cfg = DefaultMetricsConfig().RdmaPortTransmitWait
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortTransportEventsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortTransportEvents
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortTransportEventsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.transport.events doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]")
+
+	cfg = DefaultMetricsConfig().RdmaPortTransportEvents
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortUpMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortUp
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortUpMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.up doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, network.interface.name, rdma.port.link_layer, rdma.port.state]")
+
+	cfg = DefaultMetricsConfig().RdmaPortUp
 	cfg.AggregationStrategy = "invalid"
 	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
 }

@@ -136,9 +136,97 @@ var MapAttributeRdmaWqeStage = map[string]AttributeRdmaWqeStage{
 }
 
 var MetricsInfo = metricsInfo{
+	RdmaDeviceInfo: metricInfo{
+		Name:       "rdma.device.info",
+		Attributes: []string{"rdma.device.name", "rdma.device.acs_redirect", "rdma.device.bond", "rdma.device.firmware.version", "rdma.device.iommu.mode", "rdma.device.numa_node", "rdma.device.pci.address", "rdma.device.pci.max_read_request", "rdma.device.pci.physical_function", "rdma.device.pci.relaxed_ordering"},
+	},
+	RdmaDevicePcieBandwidthLimit: metricInfo{
+		Name:       "rdma.device.pcie.bandwidth.limit",
+		Attributes: []string{"rdma.device.name"},
+	},
+	RdmaDevicePcieBandwidthNegotiated: metricInfo{
+		Name:       "rdma.device.pcie.bandwidth.negotiated",
+		Attributes: []string{"rdma.device.name"},
+	},
+	RdmaDevicePcieErrors: metricInfo{
+		Name:       "rdma.device.pcie.errors",
+		Attributes: []string{"rdma.device.name", "rdma.counter.name"},
+	},
+	RdmaDevicePcieStallTime: metricInfo{
+		Name:       "rdma.device.pcie.stall.time",
+		Attributes: []string{"rdma.device.name", "rdma.counter.name"},
+	},
+	RdmaDevicePcieStalled: metricInfo{
+		Name:       "rdma.device.pcie.stalled",
+		Attributes: []string{"rdma.device.name", "rdma.counter.name"},
+	},
 	RdmaIo: metricInfo{
 		Name:       "rdma.io",
 		Attributes: []string{"rdma.device.name", "network.io.direction"},
+	},
+	RdmaPortBandwidthLimit: metricInfo{
+		Name:       "rdma.port.bandwidth.limit",
+		Attributes: []string{"rdma.device.name", "rdma.device.port"},
+	},
+	RdmaPortCongestionPackets: metricInfo{
+		Name:       "rdma.port.congestion.packets",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "rdma.counter.name"},
+	},
+	RdmaPortCorrectedBits: metricInfo{
+		Name:       "rdma.port.corrected_bits",
+		Attributes: []string{"rdma.device.name", "rdma.device.port"},
+	},
+	RdmaPortDiscards: metricInfo{
+		Name:       "rdma.port.discards",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "network.io.direction", "rdma.port.priority", "rdma.counter.name"},
+	},
+	RdmaPortErrors: metricInfo{
+		Name:       "rdma.port.errors",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "rdma.counter.name"},
+	},
+	RdmaPortIo: metricInfo{
+		Name:       "rdma.port.io",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "network.io.direction"},
+	},
+	RdmaPortLinkDowns: metricInfo{
+		Name:       "rdma.port.link_downs",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "rdma.counter.name"},
+	},
+	RdmaPortPackets: metricInfo{
+		Name:       "rdma.port.packets",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "network.io.direction"},
+	},
+	RdmaPortPauseFrames: metricInfo{
+		Name:       "rdma.port.pause.frames",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "network.io.direction", "rdma.port.priority"},
+	},
+	RdmaPortPauseStorms: metricInfo{
+		Name:       "rdma.port.pause.storms",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "rdma.counter.name"},
+	},
+	RdmaPortPauseTime: metricInfo{
+		Name:       "rdma.port.pause.time",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "network.io.direction", "rdma.port.priority"},
+	},
+	RdmaPortRequestErrors: metricInfo{
+		Name:       "rdma.port.request.errors",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "rdma.counter.name"},
+	},
+	RdmaPortRequests: metricInfo{
+		Name:       "rdma.port.requests",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "rdma.counter.name"},
+	},
+	RdmaPortTransmitWait: metricInfo{
+		Name:       "rdma.port.transmit_wait",
+		Attributes: []string{"rdma.device.name", "rdma.device.port"},
+	},
+	RdmaPortTransportEvents: metricInfo{
+		Name:       "rdma.port.transport.events",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "rdma.counter.name"},
+	},
+	RdmaPortUp: metricInfo{
+		Name:       "rdma.port.up",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "network.interface.name", "rdma.port.link_layer", "rdma.port.state"},
 	},
 	RdmaQueues: metricInfo{
 		Name:       "rdma.queues",
@@ -195,20 +283,42 @@ var MetricsInfo = metricsInfo{
 }
 
 type metricsInfo struct {
-	RdmaIo                   metricInfo
-	RdmaQueues               metricInfo
-	RdmaRqEmpty              metricInfo
-	RdmaRqOutstanding        metricInfo
-	RdmaSqLimit              metricInfo
-	RdmaSqOutstanding        metricInfo
-	RdmaSqPeakOutstanding    metricInfo
-	RdmaSqRejectedPosts      metricInfo
-	RdmaSqUtilization        metricInfo
-	RdmaWqeCompletions       metricInfo
-	RdmaWqeExcessTime        metricInfo
-	RdmaWqeOldestOutstanding metricInfo
-	RdmaWqeSlowCompletions   metricInfo
-	RdmaWqeStageTime         metricInfo
+	RdmaDeviceInfo                    metricInfo
+	RdmaDevicePcieBandwidthLimit      metricInfo
+	RdmaDevicePcieBandwidthNegotiated metricInfo
+	RdmaDevicePcieErrors              metricInfo
+	RdmaDevicePcieStallTime           metricInfo
+	RdmaDevicePcieStalled             metricInfo
+	RdmaIo                            metricInfo
+	RdmaPortBandwidthLimit            metricInfo
+	RdmaPortCongestionPackets         metricInfo
+	RdmaPortCorrectedBits             metricInfo
+	RdmaPortDiscards                  metricInfo
+	RdmaPortErrors                    metricInfo
+	RdmaPortIo                        metricInfo
+	RdmaPortLinkDowns                 metricInfo
+	RdmaPortPackets                   metricInfo
+	RdmaPortPauseFrames               metricInfo
+	RdmaPortPauseStorms               metricInfo
+	RdmaPortPauseTime                 metricInfo
+	RdmaPortRequestErrors             metricInfo
+	RdmaPortRequests                  metricInfo
+	RdmaPortTransmitWait              metricInfo
+	RdmaPortTransportEvents           metricInfo
+	RdmaPortUp                        metricInfo
+	RdmaQueues                        metricInfo
+	RdmaRqEmpty                       metricInfo
+	RdmaRqOutstanding                 metricInfo
+	RdmaSqLimit                       metricInfo
+	RdmaSqOutstanding                 metricInfo
+	RdmaSqPeakOutstanding             metricInfo
+	RdmaSqRejectedPosts               metricInfo
+	RdmaSqUtilization                 metricInfo
+	RdmaWqeCompletions                metricInfo
+	RdmaWqeExcessTime                 metricInfo
+	RdmaWqeOldestOutstanding          metricInfo
+	RdmaWqeSlowCompletions            metricInfo
+	RdmaWqeStageTime                  metricInfo
 }
 
 type metricInfo struct {
@@ -230,6 +340,640 @@ func WithErrorTypeMetricAttribute(errorTypeAttributeValue string) MetricAttribut
 	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
 		dp.Attributes().PutStr("error.type", errorTypeAttributeValue)
 	})
+}
+
+func WithNetworkInterfaceNameMetricAttribute(networkInterfaceNameAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("network.interface.name", networkInterfaceNameAttributeValue)
+	})
+}
+
+func WithRdmaDeviceAcsRedirectMetricAttribute(rdmaDeviceAcsRedirectAttributeValue bool) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutBool("rdma.device.acs_redirect", rdmaDeviceAcsRedirectAttributeValue)
+	})
+}
+
+func WithRdmaDeviceBondMetricAttribute(rdmaDeviceBondAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("rdma.device.bond", rdmaDeviceBondAttributeValue)
+	})
+}
+
+func WithRdmaDeviceFirmwareVersionMetricAttribute(rdmaDeviceFirmwareVersionAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("rdma.device.firmware.version", rdmaDeviceFirmwareVersionAttributeValue)
+	})
+}
+
+func WithRdmaDeviceIommuModeMetricAttribute(rdmaDeviceIommuModeAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("rdma.device.iommu.mode", rdmaDeviceIommuModeAttributeValue)
+	})
+}
+
+func WithRdmaDeviceNumaNodeMetricAttribute(rdmaDeviceNumaNodeAttributeValue int64) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutInt("rdma.device.numa_node", rdmaDeviceNumaNodeAttributeValue)
+	})
+}
+
+func WithRdmaDevicePciAddressMetricAttribute(rdmaDevicePciAddressAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("rdma.device.pci.address", rdmaDevicePciAddressAttributeValue)
+	})
+}
+
+func WithRdmaDevicePciMaxReadRequestMetricAttribute(rdmaDevicePciMaxReadRequestAttributeValue int64) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutInt("rdma.device.pci.max_read_request", rdmaDevicePciMaxReadRequestAttributeValue)
+	})
+}
+
+func WithRdmaDevicePciPhysicalFunctionMetricAttribute(rdmaDevicePciPhysicalFunctionAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("rdma.device.pci.physical_function", rdmaDevicePciPhysicalFunctionAttributeValue)
+	})
+}
+
+func WithRdmaDevicePciRelaxedOrderingMetricAttribute(rdmaDevicePciRelaxedOrderingAttributeValue bool) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutBool("rdma.device.pci.relaxed_ordering", rdmaDevicePciRelaxedOrderingAttributeValue)
+	})
+}
+
+func WithRdmaDevicePortMetricAttribute(rdmaDevicePortAttributeValue int64) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutInt("rdma.device.port", rdmaDevicePortAttributeValue)
+	})
+}
+
+func WithRdmaPortLinkLayerMetricAttribute(rdmaPortLinkLayerAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("rdma.port.link_layer", rdmaPortLinkLayerAttributeValue)
+	})
+}
+
+func WithRdmaPortPriorityMetricAttribute(rdmaPortPriorityAttributeValue int64) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutInt("rdma.port.priority", rdmaPortPriorityAttributeValue)
+	})
+}
+
+func WithRdmaPortStateMetricAttribute(rdmaPortStateAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("rdma.port.state", rdmaPortStateAttributeValue)
+	})
+}
+
+type metricRdmaDeviceInfo struct {
+	data          pmetric.Metric             // data buffer for generated metric.
+	config        RdmaDeviceInfoMetricConfig // metric config provided by user.
+	capacity      int                        // max observed number of data points added to the metric.
+	aggDataPoints []int64                    // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.device.info metric with initial data.
+func (m *metricRdmaDeviceInfo) init() {
+	m.data.SetName("rdma.device.info")
+	m.data.SetDescription("The device itself; always 1.")
+	m.data.SetUnit("1")
+	m.data.SetEmptyGauge()
+	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaDeviceInfo) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Gauge().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaDeviceInfo) updateCapacity() {
+	if m.data.Gauge().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Gauge().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaDeviceInfo) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Gauge().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Gauge().DataPoints().At(i).SetIntValue(m.data.Gauge().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaDeviceInfo(cfg RdmaDeviceInfoMetricConfig) metricRdmaDeviceInfo {
+	m := metricRdmaDeviceInfo{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaDevicePcieBandwidthLimit struct {
+	data          pmetric.Metric                           // data buffer for generated metric.
+	config        RdmaDevicePcieBandwidthLimitMetricConfig // metric config provided by user.
+	capacity      int                                      // max observed number of data points added to the metric.
+	aggDataPoints []float64                                // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.device.pcie.bandwidth.limit metric with initial data.
+func (m *metricRdmaDevicePcieBandwidthLimit) init() {
+	m.data.SetName("rdma.device.pcie.bandwidth.limit")
+	m.data.SetDescription("What the narrowest PCIe link between the device and the CPU could carry in one direction, were every link as fast and wide as both its ends allow.")
+	m.data.SetUnit("By/s")
+	m.data.SetEmptyGauge()
+	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaDevicePcieBandwidthLimit) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaDevicePcieBandwidthLimitMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+
+	var s string
+	dps := m.data.Gauge().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetDoubleValue(dpi.DoubleValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.DoubleValue() > val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.DoubleValue() < val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetDoubleValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaDevicePcieBandwidthLimit) updateCapacity() {
+	if m.data.Gauge().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Gauge().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaDevicePcieBandwidthLimit) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Gauge().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Gauge().DataPoints().At(i).SetDoubleValue(m.data.Gauge().DataPoints().At(i).DoubleValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaDevicePcieBandwidthLimit(cfg RdmaDevicePcieBandwidthLimitMetricConfig) metricRdmaDevicePcieBandwidthLimit {
+	m := metricRdmaDevicePcieBandwidthLimit{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaDevicePcieBandwidthNegotiated struct {
+	data          pmetric.Metric                                // data buffer for generated metric.
+	config        RdmaDevicePcieBandwidthNegotiatedMetricConfig // metric config provided by user.
+	capacity      int                                           // max observed number of data points added to the metric.
+	aggDataPoints []float64                                     // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.device.pcie.bandwidth.negotiated metric with initial data.
+func (m *metricRdmaDevicePcieBandwidthNegotiated) init() {
+	m.data.SetName("rdma.device.pcie.bandwidth.negotiated")
+	m.data.SetDescription("What the narrowest PCIe link between the device and the CPU carries in one direction.")
+	m.data.SetUnit("By/s")
+	m.data.SetEmptyGauge()
+	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaDevicePcieBandwidthNegotiated) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaDevicePcieBandwidthNegotiatedMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+
+	var s string
+	dps := m.data.Gauge().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetDoubleValue(dpi.DoubleValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.DoubleValue() > val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.DoubleValue() < val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetDoubleValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaDevicePcieBandwidthNegotiated) updateCapacity() {
+	if m.data.Gauge().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Gauge().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaDevicePcieBandwidthNegotiated) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Gauge().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Gauge().DataPoints().At(i).SetDoubleValue(m.data.Gauge().DataPoints().At(i).DoubleValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaDevicePcieBandwidthNegotiated(cfg RdmaDevicePcieBandwidthNegotiatedMetricConfig) metricRdmaDevicePcieBandwidthNegotiated {
+	m := metricRdmaDevicePcieBandwidthNegotiated{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaDevicePcieErrors struct {
+	data          pmetric.Metric                   // data buffer for generated metric.
+	config        RdmaDevicePcieErrorsMetricConfig // metric config provided by user.
+	capacity      int                              // max observed number of data points added to the metric.
+	aggDataPoints []int64                          // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.device.pcie.errors metric with initial data.
+func (m *metricRdmaDevicePcieErrors) init() {
+	m.data.SetName("rdma.device.pcie.errors")
+	m.data.SetDescription("Errors of the PCIe link of the device.")
+	m.data.SetUnit("{error}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaDevicePcieErrors) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaDevicePcieErrorsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaDevicePcieErrorsMetricAttributeKeyRdmaCounterName) {
+		dp.Attributes().PutStr("rdma.counter.name", rdmaCounterNameAttributeValue)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaDevicePcieErrors) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaDevicePcieErrors) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaDevicePcieErrors(cfg RdmaDevicePcieErrorsMetricConfig) metricRdmaDevicePcieErrors {
+	m := metricRdmaDevicePcieErrors{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaDevicePcieStallTime struct {
+	data          pmetric.Metric                      // data buffer for generated metric.
+	config        RdmaDevicePcieStallTimeMetricConfig // metric config provided by user.
+	capacity      int                                 // max observed number of data points added to the metric.
+	aggDataPoints []float64                           // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.device.pcie.stall.time metric with initial data.
+func (m *metricRdmaDevicePcieStallTime) init() {
+	m.data.SetName("rdma.device.pcie.stall.time")
+	m.data.SetDescription("Seconds in which the NIC waited for PCIe more than 30 % of the time.")
+	m.data.SetUnit("s")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaDevicePcieStallTime) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaDevicePcieStallTimeMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaDevicePcieStallTimeMetricAttributeKeyRdmaCounterName) {
+		dp.Attributes().PutStr("rdma.counter.name", rdmaCounterNameAttributeValue)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetDoubleValue(dpi.DoubleValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.DoubleValue() > val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.DoubleValue() < val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetDoubleValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaDevicePcieStallTime) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaDevicePcieStallTime) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetDoubleValue(m.data.Sum().DataPoints().At(i).DoubleValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaDevicePcieStallTime(cfg RdmaDevicePcieStallTimeMetricConfig) metricRdmaDevicePcieStallTime {
+	m := metricRdmaDevicePcieStallTime{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaDevicePcieStalled struct {
+	data          pmetric.Metric                    // data buffer for generated metric.
+	config        RdmaDevicePcieStalledMetricConfig // metric config provided by user.
+	capacity      int                               // max observed number of data points added to the metric.
+	aggDataPoints []float64                         // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.device.pcie.stalled metric with initial data.
+func (m *metricRdmaDevicePcieStalled) init() {
+	m.data.SetName("rdma.device.pcie.stalled")
+	m.data.SetDescription("The part of the last second in which the NIC waited for PCIe.")
+	m.data.SetUnit("1")
+	m.data.SetEmptyGauge()
+	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaDevicePcieStalled) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaDevicePcieStalledMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaDevicePcieStalledMetricAttributeKeyRdmaCounterName) {
+		dp.Attributes().PutStr("rdma.counter.name", rdmaCounterNameAttributeValue)
+	}
+
+	var s string
+	dps := m.data.Gauge().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetDoubleValue(dpi.DoubleValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.DoubleValue() > val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.DoubleValue() < val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetDoubleValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaDevicePcieStalled) updateCapacity() {
+	if m.data.Gauge().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Gauge().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaDevicePcieStalled) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Gauge().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Gauge().DataPoints().At(i).SetDoubleValue(m.data.Gauge().DataPoints().At(i).DoubleValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaDevicePcieStalled(cfg RdmaDevicePcieStalledMetricConfig) metricRdmaDevicePcieStalled {
+	m := metricRdmaDevicePcieStalled{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
 }
 
 type metricRdmaIo struct {
@@ -318,6 +1062,1545 @@ func (m *metricRdmaIo) emit(metrics pmetric.MetricSlice) {
 
 func newMetricRdmaIo(cfg RdmaIoMetricConfig) metricRdmaIo {
 	m := metricRdmaIo{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortBandwidthLimit struct {
+	data          pmetric.Metric                     // data buffer for generated metric.
+	config        RdmaPortBandwidthLimitMetricConfig // metric config provided by user.
+	capacity      int                                // max observed number of data points added to the metric.
+	aggDataPoints []float64                          // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.bandwidth.limit metric with initial data.
+func (m *metricRdmaPortBandwidthLimit) init() {
+	m.data.SetName("rdma.port.bandwidth.limit")
+	m.data.SetDescription("What the port carries in one direction, after its line encoding.")
+	m.data.SetUnit("By/s")
+	m.data.SetEmptyGauge()
+	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortBandwidthLimit) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortBandwidthLimitMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Gauge().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetDoubleValue(dpi.DoubleValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.DoubleValue() > val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.DoubleValue() < val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetDoubleValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortBandwidthLimit) updateCapacity() {
+	if m.data.Gauge().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Gauge().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortBandwidthLimit) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Gauge().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Gauge().DataPoints().At(i).SetDoubleValue(m.data.Gauge().DataPoints().At(i).DoubleValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortBandwidthLimit(cfg RdmaPortBandwidthLimitMetricConfig) metricRdmaPortBandwidthLimit {
+	m := metricRdmaPortBandwidthLimit{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortCongestionPackets struct {
+	data          pmetric.Metric                        // data buffer for generated metric.
+	config        RdmaPortCongestionPacketsMetricConfig // metric config provided by user.
+	capacity      int                                   // max observed number of data points added to the metric.
+	aggDataPoints []int64                               // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.congestion.packets metric with initial data.
+func (m *metricRdmaPortCongestionPackets) init() {
+	m.data.SetName("rdma.port.congestion.packets")
+	m.data.SetDescription("Packets of congestion control (ECN, CNP).")
+	m.data.SetUnit("{packet}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortCongestionPackets) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortCongestionPacketsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortCongestionPacketsMetricAttributeKeyRdmaCounterName) {
+		dp.Attributes().PutStr("rdma.counter.name", rdmaCounterNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortCongestionPackets) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortCongestionPackets) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortCongestionPackets(cfg RdmaPortCongestionPacketsMetricConfig) metricRdmaPortCongestionPackets {
+	m := metricRdmaPortCongestionPackets{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortCorrectedBits struct {
+	data          pmetric.Metric                    // data buffer for generated metric.
+	config        RdmaPortCorrectedBitsMetricConfig // metric config provided by user.
+	capacity      int                               // max observed number of data points added to the metric.
+	aggDataPoints []int64                           // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.corrected_bits metric with initial data.
+func (m *metricRdmaPortCorrectedBits) init() {
+	m.data.SetName("rdma.port.corrected_bits")
+	m.data.SetDescription("Bits that error correction mended.")
+	m.data.SetUnit("{bit}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortCorrectedBits) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortCorrectedBitsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortCorrectedBits) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortCorrectedBits) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortCorrectedBits(cfg RdmaPortCorrectedBitsMetricConfig) metricRdmaPortCorrectedBits {
+	m := metricRdmaPortCorrectedBits{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortDiscards struct {
+	data          pmetric.Metric               // data buffer for generated metric.
+	config        RdmaPortDiscardsMetricConfig // metric config provided by user.
+	capacity      int                          // max observed number of data points added to the metric.
+	aggDataPoints []int64                      // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.discards metric with initial data.
+func (m *metricRdmaPortDiscards) init() {
+	m.data.SetName("rdma.port.discards")
+	m.data.SetDescription("Packets that the port dropped.")
+	m.data.SetUnit("{packet}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortDiscards) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortDiscardsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortDiscardsMetricAttributeKeyNetworkIoDirection) {
+		dp.Attributes().PutStr("network.io.direction", networkIoDirectionAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortDiscardsMetricAttributeKeyRdmaCounterName) {
+		dp.Attributes().PutStr("rdma.counter.name", rdmaCounterNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortDiscards) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortDiscards) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortDiscards(cfg RdmaPortDiscardsMetricConfig) metricRdmaPortDiscards {
+	m := metricRdmaPortDiscards{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortErrors struct {
+	data          pmetric.Metric             // data buffer for generated metric.
+	config        RdmaPortErrorsMetricConfig // metric config provided by user.
+	capacity      int                        // max observed number of data points added to the metric.
+	aggDataPoints []int64                    // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.errors metric with initial data.
+func (m *metricRdmaPortErrors) init() {
+	m.data.SetName("rdma.port.errors")
+	m.data.SetDescription("Errors of the link.")
+	m.data.SetUnit("{error}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortErrors) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortErrorsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortErrorsMetricAttributeKeyRdmaCounterName) {
+		dp.Attributes().PutStr("rdma.counter.name", rdmaCounterNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortErrors) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortErrors) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortErrors(cfg RdmaPortErrorsMetricConfig) metricRdmaPortErrors {
+	m := metricRdmaPortErrors{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortIo struct {
+	data          pmetric.Metric         // data buffer for generated metric.
+	config        RdmaPortIoMetricConfig // metric config provided by user.
+	capacity      int                    // max observed number of data points added to the metric.
+	aggDataPoints []int64                // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.io metric with initial data.
+func (m *metricRdmaPortIo) init() {
+	m.data.SetName("rdma.port.io")
+	m.data.SetDescription("Bytes on the wire, headers included.")
+	m.data.SetUnit("By")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortIo) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortIoMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortIoMetricAttributeKeyNetworkIoDirection) {
+		dp.Attributes().PutStr("network.io.direction", networkIoDirectionAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortIo) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortIo) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortIo(cfg RdmaPortIoMetricConfig) metricRdmaPortIo {
+	m := metricRdmaPortIo{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortLinkDowns struct {
+	data          pmetric.Metric                // data buffer for generated metric.
+	config        RdmaPortLinkDownsMetricConfig // metric config provided by user.
+	capacity      int                           // max observed number of data points added to the metric.
+	aggDataPoints []int64                       // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.link_downs metric with initial data.
+func (m *metricRdmaPortLinkDowns) init() {
+	m.data.SetName("rdma.port.link_downs")
+	m.data.SetDescription("Times that the link went down.")
+	m.data.SetUnit("{event}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortLinkDowns) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortLinkDownsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortLinkDownsMetricAttributeKeyRdmaCounterName) {
+		dp.Attributes().PutStr("rdma.counter.name", rdmaCounterNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortLinkDowns) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortLinkDowns) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortLinkDowns(cfg RdmaPortLinkDownsMetricConfig) metricRdmaPortLinkDowns {
+	m := metricRdmaPortLinkDowns{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortPackets struct {
+	data          pmetric.Metric              // data buffer for generated metric.
+	config        RdmaPortPacketsMetricConfig // metric config provided by user.
+	capacity      int                         // max observed number of data points added to the metric.
+	aggDataPoints []int64                     // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.packets metric with initial data.
+func (m *metricRdmaPortPackets) init() {
+	m.data.SetName("rdma.port.packets")
+	m.data.SetDescription("Packets on the wire.")
+	m.data.SetUnit("{packet}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortPackets) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortPacketsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortPacketsMetricAttributeKeyNetworkIoDirection) {
+		dp.Attributes().PutStr("network.io.direction", networkIoDirectionAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortPackets) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortPackets) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortPackets(cfg RdmaPortPacketsMetricConfig) metricRdmaPortPackets {
+	m := metricRdmaPortPackets{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortPauseFrames struct {
+	data          pmetric.Metric                  // data buffer for generated metric.
+	config        RdmaPortPauseFramesMetricConfig // metric config provided by user.
+	capacity      int                             // max observed number of data points added to the metric.
+	aggDataPoints []int64                         // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.pause.frames metric with initial data.
+func (m *metricRdmaPortPauseFrames) init() {
+	m.data.SetName("rdma.port.pause.frames")
+	m.data.SetDescription("Pause frames.")
+	m.data.SetUnit("{frame}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortPauseFrames) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortPauseFramesMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortPauseFramesMetricAttributeKeyNetworkIoDirection) {
+		dp.Attributes().PutStr("network.io.direction", networkIoDirectionAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortPauseFrames) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortPauseFrames) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortPauseFrames(cfg RdmaPortPauseFramesMetricConfig) metricRdmaPortPauseFrames {
+	m := metricRdmaPortPauseFrames{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortPauseStorms struct {
+	data          pmetric.Metric                  // data buffer for generated metric.
+	config        RdmaPortPauseStormsMetricConfig // metric config provided by user.
+	capacity      int                             // max observed number of data points added to the metric.
+	aggDataPoints []int64                         // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.pause.storms metric with initial data.
+func (m *metricRdmaPortPauseStorms) init() {
+	m.data.SetName("rdma.port.pause.storms")
+	m.data.SetDescription("Times that this host sent pauses for long.")
+	m.data.SetUnit("{event}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortPauseStorms) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortPauseStormsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortPauseStormsMetricAttributeKeyRdmaCounterName) {
+		dp.Attributes().PutStr("rdma.counter.name", rdmaCounterNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortPauseStorms) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortPauseStorms) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortPauseStorms(cfg RdmaPortPauseStormsMetricConfig) metricRdmaPortPauseStorms {
+	m := metricRdmaPortPauseStorms{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortPauseTime struct {
+	data          pmetric.Metric                // data buffer for generated metric.
+	config        RdmaPortPauseTimeMetricConfig // metric config provided by user.
+	capacity      int                           // max observed number of data points added to the metric.
+	aggDataPoints []float64                     // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.pause.time metric with initial data.
+func (m *metricRdmaPortPauseTime) init() {
+	m.data.SetName("rdma.port.pause.time")
+	m.data.SetDescription("Time that sending was paused.")
+	m.data.SetUnit("s")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortPauseTime) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortPauseTimeMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortPauseTimeMetricAttributeKeyNetworkIoDirection) {
+		dp.Attributes().PutStr("network.io.direction", networkIoDirectionAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetDoubleValue(dpi.DoubleValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.DoubleValue() > val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.DoubleValue() < val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetDoubleValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortPauseTime) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortPauseTime) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetDoubleValue(m.data.Sum().DataPoints().At(i).DoubleValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortPauseTime(cfg RdmaPortPauseTimeMetricConfig) metricRdmaPortPauseTime {
+	m := metricRdmaPortPauseTime{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortRequestErrors struct {
+	data          pmetric.Metric                    // data buffer for generated metric.
+	config        RdmaPortRequestErrorsMetricConfig // metric config provided by user.
+	capacity      int                               // max observed number of data points added to the metric.
+	aggDataPoints []int64                           // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.request.errors metric with initial data.
+func (m *metricRdmaPortRequestErrors) init() {
+	m.data.SetName("rdma.port.request.errors")
+	m.data.SetDescription("Requests that failed.")
+	m.data.SetUnit("{error}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortRequestErrors) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortRequestErrorsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortRequestErrorsMetricAttributeKeyRdmaCounterName) {
+		dp.Attributes().PutStr("rdma.counter.name", rdmaCounterNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortRequestErrors) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortRequestErrors) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortRequestErrors(cfg RdmaPortRequestErrorsMetricConfig) metricRdmaPortRequestErrors {
+	m := metricRdmaPortRequestErrors{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortRequests struct {
+	data          pmetric.Metric               // data buffer for generated metric.
+	config        RdmaPortRequestsMetricConfig // metric config provided by user.
+	capacity      int                          // max observed number of data points added to the metric.
+	aggDataPoints []int64                      // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.requests metric with initial data.
+func (m *metricRdmaPortRequests) init() {
+	m.data.SetName("rdma.port.requests")
+	m.data.SetDescription("Requests of peers.")
+	m.data.SetUnit("{request}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortRequests) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortRequestsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortRequestsMetricAttributeKeyRdmaCounterName) {
+		dp.Attributes().PutStr("rdma.counter.name", rdmaCounterNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortRequests) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortRequests) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortRequests(cfg RdmaPortRequestsMetricConfig) metricRdmaPortRequests {
+	m := metricRdmaPortRequests{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortTransmitWait struct {
+	data          pmetric.Metric                   // data buffer for generated metric.
+	config        RdmaPortTransmitWaitMetricConfig // metric config provided by user.
+	capacity      int                              // max observed number of data points added to the metric.
+	aggDataPoints []int64                          // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.transmit_wait metric with initial data.
+func (m *metricRdmaPortTransmitWait) init() {
+	m.data.SetName("rdma.port.transmit_wait")
+	m.data.SetDescription("Ticks in which the port had something to send and sent nothing.")
+	m.data.SetUnit("{tick}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortTransmitWait) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortTransmitWaitMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortTransmitWait) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortTransmitWait) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortTransmitWait(cfg RdmaPortTransmitWaitMetricConfig) metricRdmaPortTransmitWait {
+	m := metricRdmaPortTransmitWait{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortTransportEvents struct {
+	data          pmetric.Metric                      // data buffer for generated metric.
+	config        RdmaPortTransportEventsMetricConfig // metric config provided by user.
+	capacity      int                                 // max observed number of data points added to the metric.
+	aggDataPoints []int64                             // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.transport.events metric with initial data.
+func (m *metricRdmaPortTransportEvents) init() {
+	m.data.SetName("rdma.port.transport.events")
+	m.data.SetDescription("Events of the transport, most of them retransmissions and what led to them.")
+	m.data.SetUnit("{event}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortTransportEvents) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortTransportEventsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortTransportEventsMetricAttributeKeyRdmaCounterName) {
+		dp.Attributes().PutStr("rdma.counter.name", rdmaCounterNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortTransportEvents) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortTransportEvents) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortTransportEvents(cfg RdmaPortTransportEventsMetricConfig) metricRdmaPortTransportEvents {
+	m := metricRdmaPortTransportEvents{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaPortUp struct {
+	data          pmetric.Metric         // data buffer for generated metric.
+	config        RdmaPortUpMetricConfig // metric config provided by user.
+	capacity      int                    // max observed number of data points added to the metric.
+	aggDataPoints []int64                // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.up metric with initial data.
+func (m *metricRdmaPortUp) init() {
+	m.data.SetName("rdma.port.up")
+	m.data.SetDescription("1 while the port carries traffic, 0 otherwise.")
+	m.data.SetUnit("1")
+	m.data.SetEmptyGauge()
+	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortUp) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortUpMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Gauge().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortUp) updateCapacity() {
+	if m.data.Gauge().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Gauge().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortUp) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Gauge().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Gauge().DataPoints().At(i).SetIntValue(m.data.Gauge().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortUp(cfg RdmaPortUpMetricConfig) metricRdmaPortUp {
+	m := metricRdmaPortUp{config: cfg}
 
 	if cfg.Enabled {
 		m.data = pmetric.NewMetric()
@@ -1527,27 +3810,49 @@ func newMetricRdmaWqeStageTime(cfg RdmaWqeStageTimeMetricConfig) metricRdmaWqeSt
 // MetricsBuilder provides an interface for scrapers to report metrics while taking care of all the transformations
 // required to produce metric representation defined in metadata and user config.
 type MetricsBuilder struct {
-	config                         MetricsBuilderConfig // config of the metrics builder.
-	startTime                      pcommon.Timestamp    // start time that will be applied to all recorded data points.
-	metricsCapacity                int                  // maximum observed number of metrics per resource.
-	metricsBuffer                  pmetric.Metrics      // accumulates metrics data before emitting.
-	buildInfo                      component.BuildInfo  // contains version information.
-	resourceAttributeIncludeFilter map[string]filter.Filter
-	resourceAttributeExcludeFilter map[string]filter.Filter
-	metricRdmaIo                   metricRdmaIo
-	metricRdmaQueues               metricRdmaQueues
-	metricRdmaRqEmpty              metricRdmaRqEmpty
-	metricRdmaRqOutstanding        metricRdmaRqOutstanding
-	metricRdmaSqLimit              metricRdmaSqLimit
-	metricRdmaSqOutstanding        metricRdmaSqOutstanding
-	metricRdmaSqPeakOutstanding    metricRdmaSqPeakOutstanding
-	metricRdmaSqRejectedPosts      metricRdmaSqRejectedPosts
-	metricRdmaSqUtilization        metricRdmaSqUtilization
-	metricRdmaWqeCompletions       metricRdmaWqeCompletions
-	metricRdmaWqeExcessTime        metricRdmaWqeExcessTime
-	metricRdmaWqeOldestOutstanding metricRdmaWqeOldestOutstanding
-	metricRdmaWqeSlowCompletions   metricRdmaWqeSlowCompletions
-	metricRdmaWqeStageTime         metricRdmaWqeStageTime
+	config                                  MetricsBuilderConfig // config of the metrics builder.
+	startTime                               pcommon.Timestamp    // start time that will be applied to all recorded data points.
+	metricsCapacity                         int                  // maximum observed number of metrics per resource.
+	metricsBuffer                           pmetric.Metrics      // accumulates metrics data before emitting.
+	buildInfo                               component.BuildInfo  // contains version information.
+	resourceAttributeIncludeFilter          map[string]filter.Filter
+	resourceAttributeExcludeFilter          map[string]filter.Filter
+	metricRdmaDeviceInfo                    metricRdmaDeviceInfo
+	metricRdmaDevicePcieBandwidthLimit      metricRdmaDevicePcieBandwidthLimit
+	metricRdmaDevicePcieBandwidthNegotiated metricRdmaDevicePcieBandwidthNegotiated
+	metricRdmaDevicePcieErrors              metricRdmaDevicePcieErrors
+	metricRdmaDevicePcieStallTime           metricRdmaDevicePcieStallTime
+	metricRdmaDevicePcieStalled             metricRdmaDevicePcieStalled
+	metricRdmaIo                            metricRdmaIo
+	metricRdmaPortBandwidthLimit            metricRdmaPortBandwidthLimit
+	metricRdmaPortCongestionPackets         metricRdmaPortCongestionPackets
+	metricRdmaPortCorrectedBits             metricRdmaPortCorrectedBits
+	metricRdmaPortDiscards                  metricRdmaPortDiscards
+	metricRdmaPortErrors                    metricRdmaPortErrors
+	metricRdmaPortIo                        metricRdmaPortIo
+	metricRdmaPortLinkDowns                 metricRdmaPortLinkDowns
+	metricRdmaPortPackets                   metricRdmaPortPackets
+	metricRdmaPortPauseFrames               metricRdmaPortPauseFrames
+	metricRdmaPortPauseStorms               metricRdmaPortPauseStorms
+	metricRdmaPortPauseTime                 metricRdmaPortPauseTime
+	metricRdmaPortRequestErrors             metricRdmaPortRequestErrors
+	metricRdmaPortRequests                  metricRdmaPortRequests
+	metricRdmaPortTransmitWait              metricRdmaPortTransmitWait
+	metricRdmaPortTransportEvents           metricRdmaPortTransportEvents
+	metricRdmaPortUp                        metricRdmaPortUp
+	metricRdmaQueues                        metricRdmaQueues
+	metricRdmaRqEmpty                       metricRdmaRqEmpty
+	metricRdmaRqOutstanding                 metricRdmaRqOutstanding
+	metricRdmaSqLimit                       metricRdmaSqLimit
+	metricRdmaSqOutstanding                 metricRdmaSqOutstanding
+	metricRdmaSqPeakOutstanding             metricRdmaSqPeakOutstanding
+	metricRdmaSqRejectedPosts               metricRdmaSqRejectedPosts
+	metricRdmaSqUtilization                 metricRdmaSqUtilization
+	metricRdmaWqeCompletions                metricRdmaWqeCompletions
+	metricRdmaWqeExcessTime                 metricRdmaWqeExcessTime
+	metricRdmaWqeOldestOutstanding          metricRdmaWqeOldestOutstanding
+	metricRdmaWqeSlowCompletions            metricRdmaWqeSlowCompletions
+	metricRdmaWqeStageTime                  metricRdmaWqeStageTime
 }
 
 // MetricBuilderOption applies changes to default metrics builder.
@@ -1569,26 +3874,48 @@ func WithStartTime(startTime pcommon.Timestamp) MetricBuilderOption {
 }
 func NewMetricsBuilder(mbc MetricsBuilderConfig, settings receiver.Settings, options ...MetricBuilderOption) *MetricsBuilder {
 	mb := &MetricsBuilder{
-		config:                         mbc,
-		startTime:                      pcommon.NewTimestampFromTime(time.Now()),
-		metricsBuffer:                  pmetric.NewMetrics(),
-		buildInfo:                      settings.BuildInfo,
-		metricRdmaIo:                   newMetricRdmaIo(mbc.Metrics.RdmaIo),
-		metricRdmaQueues:               newMetricRdmaQueues(mbc.Metrics.RdmaQueues),
-		metricRdmaRqEmpty:              newMetricRdmaRqEmpty(mbc.Metrics.RdmaRqEmpty),
-		metricRdmaRqOutstanding:        newMetricRdmaRqOutstanding(mbc.Metrics.RdmaRqOutstanding),
-		metricRdmaSqLimit:              newMetricRdmaSqLimit(mbc.Metrics.RdmaSqLimit),
-		metricRdmaSqOutstanding:        newMetricRdmaSqOutstanding(mbc.Metrics.RdmaSqOutstanding),
-		metricRdmaSqPeakOutstanding:    newMetricRdmaSqPeakOutstanding(mbc.Metrics.RdmaSqPeakOutstanding),
-		metricRdmaSqRejectedPosts:      newMetricRdmaSqRejectedPosts(mbc.Metrics.RdmaSqRejectedPosts),
-		metricRdmaSqUtilization:        newMetricRdmaSqUtilization(mbc.Metrics.RdmaSqUtilization),
-		metricRdmaWqeCompletions:       newMetricRdmaWqeCompletions(mbc.Metrics.RdmaWqeCompletions),
-		metricRdmaWqeExcessTime:        newMetricRdmaWqeExcessTime(mbc.Metrics.RdmaWqeExcessTime),
-		metricRdmaWqeOldestOutstanding: newMetricRdmaWqeOldestOutstanding(mbc.Metrics.RdmaWqeOldestOutstanding),
-		metricRdmaWqeSlowCompletions:   newMetricRdmaWqeSlowCompletions(mbc.Metrics.RdmaWqeSlowCompletions),
-		metricRdmaWqeStageTime:         newMetricRdmaWqeStageTime(mbc.Metrics.RdmaWqeStageTime),
-		resourceAttributeIncludeFilter: make(map[string]filter.Filter),
-		resourceAttributeExcludeFilter: make(map[string]filter.Filter),
+		config:                                  mbc,
+		startTime:                               pcommon.NewTimestampFromTime(time.Now()),
+		metricsBuffer:                           pmetric.NewMetrics(),
+		buildInfo:                               settings.BuildInfo,
+		metricRdmaDeviceInfo:                    newMetricRdmaDeviceInfo(mbc.Metrics.RdmaDeviceInfo),
+		metricRdmaDevicePcieBandwidthLimit:      newMetricRdmaDevicePcieBandwidthLimit(mbc.Metrics.RdmaDevicePcieBandwidthLimit),
+		metricRdmaDevicePcieBandwidthNegotiated: newMetricRdmaDevicePcieBandwidthNegotiated(mbc.Metrics.RdmaDevicePcieBandwidthNegotiated),
+		metricRdmaDevicePcieErrors:              newMetricRdmaDevicePcieErrors(mbc.Metrics.RdmaDevicePcieErrors),
+		metricRdmaDevicePcieStallTime:           newMetricRdmaDevicePcieStallTime(mbc.Metrics.RdmaDevicePcieStallTime),
+		metricRdmaDevicePcieStalled:             newMetricRdmaDevicePcieStalled(mbc.Metrics.RdmaDevicePcieStalled),
+		metricRdmaIo:                            newMetricRdmaIo(mbc.Metrics.RdmaIo),
+		metricRdmaPortBandwidthLimit:            newMetricRdmaPortBandwidthLimit(mbc.Metrics.RdmaPortBandwidthLimit),
+		metricRdmaPortCongestionPackets:         newMetricRdmaPortCongestionPackets(mbc.Metrics.RdmaPortCongestionPackets),
+		metricRdmaPortCorrectedBits:             newMetricRdmaPortCorrectedBits(mbc.Metrics.RdmaPortCorrectedBits),
+		metricRdmaPortDiscards:                  newMetricRdmaPortDiscards(mbc.Metrics.RdmaPortDiscards),
+		metricRdmaPortErrors:                    newMetricRdmaPortErrors(mbc.Metrics.RdmaPortErrors),
+		metricRdmaPortIo:                        newMetricRdmaPortIo(mbc.Metrics.RdmaPortIo),
+		metricRdmaPortLinkDowns:                 newMetricRdmaPortLinkDowns(mbc.Metrics.RdmaPortLinkDowns),
+		metricRdmaPortPackets:                   newMetricRdmaPortPackets(mbc.Metrics.RdmaPortPackets),
+		metricRdmaPortPauseFrames:               newMetricRdmaPortPauseFrames(mbc.Metrics.RdmaPortPauseFrames),
+		metricRdmaPortPauseStorms:               newMetricRdmaPortPauseStorms(mbc.Metrics.RdmaPortPauseStorms),
+		metricRdmaPortPauseTime:                 newMetricRdmaPortPauseTime(mbc.Metrics.RdmaPortPauseTime),
+		metricRdmaPortRequestErrors:             newMetricRdmaPortRequestErrors(mbc.Metrics.RdmaPortRequestErrors),
+		metricRdmaPortRequests:                  newMetricRdmaPortRequests(mbc.Metrics.RdmaPortRequests),
+		metricRdmaPortTransmitWait:              newMetricRdmaPortTransmitWait(mbc.Metrics.RdmaPortTransmitWait),
+		metricRdmaPortTransportEvents:           newMetricRdmaPortTransportEvents(mbc.Metrics.RdmaPortTransportEvents),
+		metricRdmaPortUp:                        newMetricRdmaPortUp(mbc.Metrics.RdmaPortUp),
+		metricRdmaQueues:                        newMetricRdmaQueues(mbc.Metrics.RdmaQueues),
+		metricRdmaRqEmpty:                       newMetricRdmaRqEmpty(mbc.Metrics.RdmaRqEmpty),
+		metricRdmaRqOutstanding:                 newMetricRdmaRqOutstanding(mbc.Metrics.RdmaRqOutstanding),
+		metricRdmaSqLimit:                       newMetricRdmaSqLimit(mbc.Metrics.RdmaSqLimit),
+		metricRdmaSqOutstanding:                 newMetricRdmaSqOutstanding(mbc.Metrics.RdmaSqOutstanding),
+		metricRdmaSqPeakOutstanding:             newMetricRdmaSqPeakOutstanding(mbc.Metrics.RdmaSqPeakOutstanding),
+		metricRdmaSqRejectedPosts:               newMetricRdmaSqRejectedPosts(mbc.Metrics.RdmaSqRejectedPosts),
+		metricRdmaSqUtilization:                 newMetricRdmaSqUtilization(mbc.Metrics.RdmaSqUtilization),
+		metricRdmaWqeCompletions:                newMetricRdmaWqeCompletions(mbc.Metrics.RdmaWqeCompletions),
+		metricRdmaWqeExcessTime:                 newMetricRdmaWqeExcessTime(mbc.Metrics.RdmaWqeExcessTime),
+		metricRdmaWqeOldestOutstanding:          newMetricRdmaWqeOldestOutstanding(mbc.Metrics.RdmaWqeOldestOutstanding),
+		metricRdmaWqeSlowCompletions:            newMetricRdmaWqeSlowCompletions(mbc.Metrics.RdmaWqeSlowCompletions),
+		metricRdmaWqeStageTime:                  newMetricRdmaWqeStageTime(mbc.Metrics.RdmaWqeStageTime),
+		resourceAttributeIncludeFilter:          make(map[string]filter.Filter),
+		resourceAttributeExcludeFilter:          make(map[string]filter.Filter),
 	}
 	if mbc.ResourceAttributes.ContainerID.MetricsInclude != nil {
 		mb.resourceAttributeIncludeFilter["container.id"] = filter.CreateFilter(mbc.ResourceAttributes.ContainerID.MetricsInclude)
@@ -1725,7 +4052,29 @@ func (mb *MetricsBuilder) EmitForResource(options ...ResourceMetricsOption) {
 	ils.Scope().SetName(ScopeName)
 	ils.Scope().SetVersion(mb.buildInfo.Version)
 	ils.Metrics().EnsureCapacity(mb.metricsCapacity)
+	mb.metricRdmaDeviceInfo.emit(ils.Metrics())
+	mb.metricRdmaDevicePcieBandwidthLimit.emit(ils.Metrics())
+	mb.metricRdmaDevicePcieBandwidthNegotiated.emit(ils.Metrics())
+	mb.metricRdmaDevicePcieErrors.emit(ils.Metrics())
+	mb.metricRdmaDevicePcieStallTime.emit(ils.Metrics())
+	mb.metricRdmaDevicePcieStalled.emit(ils.Metrics())
 	mb.metricRdmaIo.emit(ils.Metrics())
+	mb.metricRdmaPortBandwidthLimit.emit(ils.Metrics())
+	mb.metricRdmaPortCongestionPackets.emit(ils.Metrics())
+	mb.metricRdmaPortCorrectedBits.emit(ils.Metrics())
+	mb.metricRdmaPortDiscards.emit(ils.Metrics())
+	mb.metricRdmaPortErrors.emit(ils.Metrics())
+	mb.metricRdmaPortIo.emit(ils.Metrics())
+	mb.metricRdmaPortLinkDowns.emit(ils.Metrics())
+	mb.metricRdmaPortPackets.emit(ils.Metrics())
+	mb.metricRdmaPortPauseFrames.emit(ils.Metrics())
+	mb.metricRdmaPortPauseStorms.emit(ils.Metrics())
+	mb.metricRdmaPortPauseTime.emit(ils.Metrics())
+	mb.metricRdmaPortRequestErrors.emit(ils.Metrics())
+	mb.metricRdmaPortRequests.emit(ils.Metrics())
+	mb.metricRdmaPortTransmitWait.emit(ils.Metrics())
+	mb.metricRdmaPortTransportEvents.emit(ils.Metrics())
+	mb.metricRdmaPortUp.emit(ils.Metrics())
 	mb.metricRdmaQueues.emit(ils.Metrics())
 	mb.metricRdmaRqEmpty.emit(ils.Metrics())
 	mb.metricRdmaRqOutstanding.emit(ils.Metrics())
@@ -1770,9 +4119,119 @@ func (mb *MetricsBuilder) Emit(options ...ResourceMetricsOption) pmetric.Metrics
 	return metrics
 }
 
+// RecordRdmaDeviceInfoDataPoint adds a data point to rdma.device.info metric.
+func (mb *MetricsBuilder) RecordRdmaDeviceInfoDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaDeviceInfo.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaDevicePcieBandwidthLimitDataPoint adds a data point to rdma.device.pcie.bandwidth.limit metric.
+func (mb *MetricsBuilder) RecordRdmaDevicePcieBandwidthLimitDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string) {
+	mb.metricRdmaDevicePcieBandwidthLimit.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue)
+}
+
+// RecordRdmaDevicePcieBandwidthNegotiatedDataPoint adds a data point to rdma.device.pcie.bandwidth.negotiated metric.
+func (mb *MetricsBuilder) RecordRdmaDevicePcieBandwidthNegotiatedDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string) {
+	mb.metricRdmaDevicePcieBandwidthNegotiated.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue)
+}
+
+// RecordRdmaDevicePcieErrorsDataPoint adds a data point to rdma.device.pcie.errors metric.
+func (mb *MetricsBuilder) RecordRdmaDevicePcieErrorsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string) {
+	mb.metricRdmaDevicePcieErrors.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaCounterNameAttributeValue)
+}
+
+// RecordRdmaDevicePcieStallTimeDataPoint adds a data point to rdma.device.pcie.stall.time metric.
+func (mb *MetricsBuilder) RecordRdmaDevicePcieStallTimeDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string) {
+	mb.metricRdmaDevicePcieStallTime.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaCounterNameAttributeValue)
+}
+
+// RecordRdmaDevicePcieStalledDataPoint adds a data point to rdma.device.pcie.stalled metric.
+func (mb *MetricsBuilder) RecordRdmaDevicePcieStalledDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string) {
+	mb.metricRdmaDevicePcieStalled.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaCounterNameAttributeValue)
+}
+
 // RecordRdmaIoDataPoint adds a data point to rdma.io metric.
 func (mb *MetricsBuilder) RecordRdmaIoDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue AttributeNetworkIoDirection) {
 	mb.metricRdmaIo.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, networkIoDirectionAttributeValue.String())
+}
+
+// RecordRdmaPortBandwidthLimitDataPoint adds a data point to rdma.port.bandwidth.limit metric.
+func (mb *MetricsBuilder) RecordRdmaPortBandwidthLimitDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortBandwidthLimit.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaPortCongestionPacketsDataPoint adds a data point to rdma.port.congestion.packets metric.
+func (mb *MetricsBuilder) RecordRdmaPortCongestionPacketsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortCongestionPackets.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaCounterNameAttributeValue, options...)
+}
+
+// RecordRdmaPortCorrectedBitsDataPoint adds a data point to rdma.port.corrected_bits metric.
+func (mb *MetricsBuilder) RecordRdmaPortCorrectedBitsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortCorrectedBits.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaPortDiscardsDataPoint adds a data point to rdma.port.discards metric.
+func (mb *MetricsBuilder) RecordRdmaPortDiscardsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue AttributeNetworkIoDirection, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortDiscards.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, networkIoDirectionAttributeValue.String(), rdmaCounterNameAttributeValue, options...)
+}
+
+// RecordRdmaPortErrorsDataPoint adds a data point to rdma.port.errors metric.
+func (mb *MetricsBuilder) RecordRdmaPortErrorsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortErrors.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaCounterNameAttributeValue, options...)
+}
+
+// RecordRdmaPortIoDataPoint adds a data point to rdma.port.io metric.
+func (mb *MetricsBuilder) RecordRdmaPortIoDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue AttributeNetworkIoDirection, options ...MetricAttributeOption) {
+	mb.metricRdmaPortIo.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, networkIoDirectionAttributeValue.String(), options...)
+}
+
+// RecordRdmaPortLinkDownsDataPoint adds a data point to rdma.port.link_downs metric.
+func (mb *MetricsBuilder) RecordRdmaPortLinkDownsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortLinkDowns.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaCounterNameAttributeValue, options...)
+}
+
+// RecordRdmaPortPacketsDataPoint adds a data point to rdma.port.packets metric.
+func (mb *MetricsBuilder) RecordRdmaPortPacketsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue AttributeNetworkIoDirection, options ...MetricAttributeOption) {
+	mb.metricRdmaPortPackets.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, networkIoDirectionAttributeValue.String(), options...)
+}
+
+// RecordRdmaPortPauseFramesDataPoint adds a data point to rdma.port.pause.frames metric.
+func (mb *MetricsBuilder) RecordRdmaPortPauseFramesDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue AttributeNetworkIoDirection, options ...MetricAttributeOption) {
+	mb.metricRdmaPortPauseFrames.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, networkIoDirectionAttributeValue.String(), options...)
+}
+
+// RecordRdmaPortPauseStormsDataPoint adds a data point to rdma.port.pause.storms metric.
+func (mb *MetricsBuilder) RecordRdmaPortPauseStormsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortPauseStorms.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaCounterNameAttributeValue, options...)
+}
+
+// RecordRdmaPortPauseTimeDataPoint adds a data point to rdma.port.pause.time metric.
+func (mb *MetricsBuilder) RecordRdmaPortPauseTimeDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue AttributeNetworkIoDirection, options ...MetricAttributeOption) {
+	mb.metricRdmaPortPauseTime.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, networkIoDirectionAttributeValue.String(), options...)
+}
+
+// RecordRdmaPortRequestErrorsDataPoint adds a data point to rdma.port.request.errors metric.
+func (mb *MetricsBuilder) RecordRdmaPortRequestErrorsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortRequestErrors.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaCounterNameAttributeValue, options...)
+}
+
+// RecordRdmaPortRequestsDataPoint adds a data point to rdma.port.requests metric.
+func (mb *MetricsBuilder) RecordRdmaPortRequestsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortRequests.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaCounterNameAttributeValue, options...)
+}
+
+// RecordRdmaPortTransmitWaitDataPoint adds a data point to rdma.port.transmit_wait metric.
+func (mb *MetricsBuilder) RecordRdmaPortTransmitWaitDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortTransmitWait.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaPortTransportEventsDataPoint adds a data point to rdma.port.transport.events metric.
+func (mb *MetricsBuilder) RecordRdmaPortTransportEventsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortTransportEvents.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaCounterNameAttributeValue, options...)
+}
+
+// RecordRdmaPortUpDataPoint adds a data point to rdma.port.up metric.
+func (mb *MetricsBuilder) RecordRdmaPortUpDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaPortUp.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
 }
 
 // RecordRdmaQueuesDataPoint adds a data point to rdma.queues metric.

@@ -67,7 +67,29 @@ func TestMetricsBuilder(t *testing.T) {
 			settings.Logger = zap.New(observedZapCore)
 			mb := NewMetricsBuilder(loadMetricsBuilderConfig(t, tt.name), settings, WithStartTime(start))
 			aggMap := make(map[string]string) // contains the aggregation strategies for each metric name
+			aggMap["rdma.device.info"] = mb.metricRdmaDeviceInfo.config.AggregationStrategy
+			aggMap["rdma.device.pcie.bandwidth.limit"] = mb.metricRdmaDevicePcieBandwidthLimit.config.AggregationStrategy
+			aggMap["rdma.device.pcie.bandwidth.negotiated"] = mb.metricRdmaDevicePcieBandwidthNegotiated.config.AggregationStrategy
+			aggMap["rdma.device.pcie.errors"] = mb.metricRdmaDevicePcieErrors.config.AggregationStrategy
+			aggMap["rdma.device.pcie.stall.time"] = mb.metricRdmaDevicePcieStallTime.config.AggregationStrategy
+			aggMap["rdma.device.pcie.stalled"] = mb.metricRdmaDevicePcieStalled.config.AggregationStrategy
 			aggMap["rdma.io"] = mb.metricRdmaIo.config.AggregationStrategy
+			aggMap["rdma.port.bandwidth.limit"] = mb.metricRdmaPortBandwidthLimit.config.AggregationStrategy
+			aggMap["rdma.port.congestion.packets"] = mb.metricRdmaPortCongestionPackets.config.AggregationStrategy
+			aggMap["rdma.port.corrected_bits"] = mb.metricRdmaPortCorrectedBits.config.AggregationStrategy
+			aggMap["rdma.port.discards"] = mb.metricRdmaPortDiscards.config.AggregationStrategy
+			aggMap["rdma.port.errors"] = mb.metricRdmaPortErrors.config.AggregationStrategy
+			aggMap["rdma.port.io"] = mb.metricRdmaPortIo.config.AggregationStrategy
+			aggMap["rdma.port.link_downs"] = mb.metricRdmaPortLinkDowns.config.AggregationStrategy
+			aggMap["rdma.port.packets"] = mb.metricRdmaPortPackets.config.AggregationStrategy
+			aggMap["rdma.port.pause.frames"] = mb.metricRdmaPortPauseFrames.config.AggregationStrategy
+			aggMap["rdma.port.pause.storms"] = mb.metricRdmaPortPauseStorms.config.AggregationStrategy
+			aggMap["rdma.port.pause.time"] = mb.metricRdmaPortPauseTime.config.AggregationStrategy
+			aggMap["rdma.port.request.errors"] = mb.metricRdmaPortRequestErrors.config.AggregationStrategy
+			aggMap["rdma.port.requests"] = mb.metricRdmaPortRequests.config.AggregationStrategy
+			aggMap["rdma.port.transmit_wait"] = mb.metricRdmaPortTransmitWait.config.AggregationStrategy
+			aggMap["rdma.port.transport.events"] = mb.metricRdmaPortTransportEvents.config.AggregationStrategy
+			aggMap["rdma.port.up"] = mb.metricRdmaPortUp.config.AggregationStrategy
 			aggMap["rdma.queues"] = mb.metricRdmaQueues.config.AggregationStrategy
 			aggMap["rdma.rq.empty"] = mb.metricRdmaRqEmpty.config.AggregationStrategy
 			aggMap["rdma.rq.outstanding"] = mb.metricRdmaRqOutstanding.config.AggregationStrategy
@@ -91,9 +113,141 @@ func TestMetricsBuilder(t *testing.T) {
 			allMetricsCount := 0
 			defaultMetricsCount++
 			allMetricsCount++
+			mb.RecordRdmaDeviceInfoDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDeviceAcsRedirectMetricAttribute(true), WithRdmaDeviceBondMetricAttribute("rdma.device.bond-val"), WithRdmaDeviceFirmwareVersionMetricAttribute("rdma.device.firmware.version-val"), WithRdmaDeviceIommuModeMetricAttribute("rdma.device.iommu.mode-val"), WithRdmaDeviceNumaNodeMetricAttribute(21), WithRdmaDevicePciAddressMetricAttribute("rdma.device.pci.address-val"), WithRdmaDevicePciMaxReadRequestMetricAttribute(32), WithRdmaDevicePciPhysicalFunctionMetricAttribute("rdma.device.pci.physical_function-val"), WithRdmaDevicePciRelaxedOrderingMetricAttribute(true))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaDeviceInfoDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDeviceAcsRedirectMetricAttribute(true), WithRdmaDeviceBondMetricAttribute("rdma.device.bond-val"), WithRdmaDeviceFirmwareVersionMetricAttribute("rdma.device.firmware.version-val"), WithRdmaDeviceIommuModeMetricAttribute("rdma.device.iommu.mode-val"), WithRdmaDeviceNumaNodeMetricAttribute(21), WithRdmaDevicePciAddressMetricAttribute("rdma.device.pci.address-val"), WithRdmaDevicePciMaxReadRequestMetricAttribute(32), WithRdmaDevicePciPhysicalFunctionMetricAttribute("rdma.device.pci.physical_function-val"), WithRdmaDevicePciRelaxedOrderingMetricAttribute(true))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaDevicePcieBandwidthLimitDataPoint(ts, 1, "rdma.device.name-val")
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaDevicePcieBandwidthLimitDataPoint(ts, 3, "rdma.device.name-val-2")
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaDevicePcieBandwidthNegotiatedDataPoint(ts, 1, "rdma.device.name-val")
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaDevicePcieBandwidthNegotiatedDataPoint(ts, 3, "rdma.device.name-val-2")
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaDevicePcieErrorsDataPoint(ts, 1, "rdma.device.name-val", "rdma.counter.name-val")
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaDevicePcieErrorsDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.counter.name-val-2")
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaDevicePcieStallTimeDataPoint(ts, 1, "rdma.device.name-val", "rdma.counter.name-val")
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaDevicePcieStallTimeDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.counter.name-val-2")
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaDevicePcieStalledDataPoint(ts, 1, "rdma.device.name-val", "rdma.counter.name-val")
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaDevicePcieStalledDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.counter.name-val-2")
+			}
+			defaultMetricsCount++
+			allMetricsCount++
 			mb.RecordRdmaIoDataPoint(ts, 1, "rdma.device.name-val", AttributeNetworkIoDirectionReceive)
 			if tt.name == "reaggregate_set" {
 				mb.RecordRdmaIoDataPoint(ts, 3, "rdma.device.name-val-2", AttributeNetworkIoDirectionTransmit)
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortBandwidthLimitDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortBandwidthLimitDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortCongestionPacketsDataPoint(ts, 1, "rdma.device.name-val", "rdma.counter.name-val", WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortCongestionPacketsDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.counter.name-val-2", WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortCorrectedBitsDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortCorrectedBitsDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortDiscardsDataPoint(ts, 1, "rdma.device.name-val", AttributeNetworkIoDirectionReceive, "rdma.counter.name-val", WithRdmaDevicePortMetricAttribute(16), WithRdmaPortPriorityMetricAttribute(18))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortDiscardsDataPoint(ts, 3, "rdma.device.name-val-2", AttributeNetworkIoDirectionTransmit, "rdma.counter.name-val-2", WithRdmaDevicePortMetricAttribute(16), WithRdmaPortPriorityMetricAttribute(18))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortErrorsDataPoint(ts, 1, "rdma.device.name-val", "rdma.counter.name-val", WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortErrorsDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.counter.name-val-2", WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortIoDataPoint(ts, 1, "rdma.device.name-val", AttributeNetworkIoDirectionReceive, WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortIoDataPoint(ts, 3, "rdma.device.name-val-2", AttributeNetworkIoDirectionTransmit, WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortLinkDownsDataPoint(ts, 1, "rdma.device.name-val", "rdma.counter.name-val", WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortLinkDownsDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.counter.name-val-2", WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortPacketsDataPoint(ts, 1, "rdma.device.name-val", AttributeNetworkIoDirectionReceive, WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortPacketsDataPoint(ts, 3, "rdma.device.name-val-2", AttributeNetworkIoDirectionTransmit, WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortPauseFramesDataPoint(ts, 1, "rdma.device.name-val", AttributeNetworkIoDirectionReceive, WithRdmaDevicePortMetricAttribute(16), WithRdmaPortPriorityMetricAttribute(18))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortPauseFramesDataPoint(ts, 3, "rdma.device.name-val-2", AttributeNetworkIoDirectionTransmit, WithRdmaDevicePortMetricAttribute(16), WithRdmaPortPriorityMetricAttribute(18))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortPauseStormsDataPoint(ts, 1, "rdma.device.name-val", "rdma.counter.name-val", WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortPauseStormsDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.counter.name-val-2", WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortPauseTimeDataPoint(ts, 1, "rdma.device.name-val", AttributeNetworkIoDirectionReceive, WithRdmaDevicePortMetricAttribute(16), WithRdmaPortPriorityMetricAttribute(18))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortPauseTimeDataPoint(ts, 3, "rdma.device.name-val-2", AttributeNetworkIoDirectionTransmit, WithRdmaDevicePortMetricAttribute(16), WithRdmaPortPriorityMetricAttribute(18))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortRequestErrorsDataPoint(ts, 1, "rdma.device.name-val", "rdma.counter.name-val", WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortRequestErrorsDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.counter.name-val-2", WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortRequestsDataPoint(ts, 1, "rdma.device.name-val", "rdma.counter.name-val", WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortRequestsDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.counter.name-val-2", WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortTransmitWaitDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortTransmitWaitDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortTransportEventsDataPoint(ts, 1, "rdma.device.name-val", "rdma.counter.name-val", WithRdmaDevicePortMetricAttribute(16))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortTransportEventsDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.counter.name-val-2", WithRdmaDevicePortMetricAttribute(16))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaPortUpDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDevicePortMetricAttribute(16), WithNetworkInterfaceNameMetricAttribute("network.interface.name-val"), WithRdmaPortLinkLayerMetricAttribute("rdma.port.link_layer-val"), WithRdmaPortStateMetricAttribute("rdma.port.state-val"))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortUpDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDevicePortMetricAttribute(16), WithNetworkInterfaceNameMetricAttribute("network.interface.name-val"), WithRdmaPortLinkLayerMetricAttribute("rdma.port.link_layer-val"), WithRdmaPortStateMetricAttribute("rdma.port.state-val"))
 			}
 			defaultMetricsCount++
 			allMetricsCount++
@@ -189,7 +343,29 @@ func TestMetricsBuilder(t *testing.T) {
 			res := rb.Emit()
 			metrics := mb.Emit(WithResource(res))
 			if tt.name == "reaggregate_set" {
+				assert.Empty(t, mb.metricRdmaDeviceInfo.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaDevicePcieBandwidthLimit.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaDevicePcieBandwidthNegotiated.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaDevicePcieErrors.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaDevicePcieStallTime.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaDevicePcieStalled.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaIo.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortBandwidthLimit.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortCongestionPackets.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortCorrectedBits.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortDiscards.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortErrors.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortIo.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortLinkDowns.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortPackets.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortPauseFrames.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortPauseStorms.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortPauseTime.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortRequestErrors.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortRequests.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortTransmitWait.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortTransportEvents.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortUp.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaQueues.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaRqEmpty.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaRqOutstanding.aggDataPoints)
@@ -230,6 +406,296 @@ func TestMetricsBuilder(t *testing.T) {
 			validatedMetrics := make(map[string]bool)
 			for _, mi := range allMetricsList {
 				switch mi.Name() {
+				case "rdma.device.info":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.device.info"], "Found a duplicate in the metrics slice: rdma.device.info")
+						validatedMetrics["rdma.device.info"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "The device itself; always 1.", mi.Description())
+						assert.Equal(t, "1", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDeviceAcsRedirectAttrVal, ok := dp.Attributes().Get("rdma.device.acs_redirect")
+						assert.True(t, ok)
+						assert.True(t, rdmaDeviceAcsRedirectAttrVal.Bool())
+						rdmaDeviceBondAttrVal, ok := dp.Attributes().Get("rdma.device.bond")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.bond-val", rdmaDeviceBondAttrVal.Str())
+						rdmaDeviceFirmwareVersionAttrVal, ok := dp.Attributes().Get("rdma.device.firmware.version")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.firmware.version-val", rdmaDeviceFirmwareVersionAttrVal.Str())
+						rdmaDeviceIommuModeAttrVal, ok := dp.Attributes().Get("rdma.device.iommu.mode")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.iommu.mode-val", rdmaDeviceIommuModeAttrVal.Str())
+						rdmaDeviceNumaNodeAttrVal, ok := dp.Attributes().Get("rdma.device.numa_node")
+						assert.True(t, ok)
+						assert.EqualValues(t, 21, rdmaDeviceNumaNodeAttrVal.Int())
+						rdmaDevicePciAddressAttrVal, ok := dp.Attributes().Get("rdma.device.pci.address")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.pci.address-val", rdmaDevicePciAddressAttrVal.Str())
+						rdmaDevicePciMaxReadRequestAttrVal, ok := dp.Attributes().Get("rdma.device.pci.max_read_request")
+						assert.True(t, ok)
+						assert.EqualValues(t, 32, rdmaDevicePciMaxReadRequestAttrVal.Int())
+						rdmaDevicePciPhysicalFunctionAttrVal, ok := dp.Attributes().Get("rdma.device.pci.physical_function")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.pci.physical_function-val", rdmaDevicePciPhysicalFunctionAttrVal.Str())
+						rdmaDevicePciRelaxedOrderingAttrVal, ok := dp.Attributes().Get("rdma.device.pci.relaxed_ordering")
+						assert.True(t, ok)
+						assert.True(t, rdmaDevicePciRelaxedOrderingAttrVal.Bool())
+					} else {
+						assert.False(t, validatedMetrics["rdma.device.info"], "Found a duplicate in the metrics slice: rdma.device.info")
+						validatedMetrics["rdma.device.info"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "The device itself; always 1.", mi.Description())
+						assert.Equal(t, "1", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.device.info"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.device.pcie.bandwidth.limit":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.device.pcie.bandwidth.limit"], "Found a duplicate in the metrics slice: rdma.device.pcie.bandwidth.limit")
+						validatedMetrics["rdma.device.pcie.bandwidth.limit"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "What the narrowest PCIe link between the device and the CPU could carry in one direction, were every link as fast and wide as both its ends allow.", mi.Description())
+						assert.Equal(t, "By/s", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.device.pcie.bandwidth.limit"], "Found a duplicate in the metrics slice: rdma.device.pcie.bandwidth.limit")
+						validatedMetrics["rdma.device.pcie.bandwidth.limit"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "What the narrowest PCIe link between the device and the CPU could carry in one direction, were every link as fast and wide as both its ends allow.", mi.Description())
+						assert.Equal(t, "By/s", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						switch aggMap["rdma.device.pcie.bandwidth.limit"] {
+						case "sum":
+							assert.InDelta(t, float64(4), dp.DoubleValue(), 0.01)
+						case "avg":
+							assert.InDelta(t, float64(2), dp.DoubleValue(), 0.01)
+						case "min":
+							assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						case "max":
+							assert.InDelta(t, float64(3), dp.DoubleValue(), 0.01)
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.device.pcie.bandwidth.negotiated":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.device.pcie.bandwidth.negotiated"], "Found a duplicate in the metrics slice: rdma.device.pcie.bandwidth.negotiated")
+						validatedMetrics["rdma.device.pcie.bandwidth.negotiated"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "What the narrowest PCIe link between the device and the CPU carries in one direction.", mi.Description())
+						assert.Equal(t, "By/s", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.device.pcie.bandwidth.negotiated"], "Found a duplicate in the metrics slice: rdma.device.pcie.bandwidth.negotiated")
+						validatedMetrics["rdma.device.pcie.bandwidth.negotiated"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "What the narrowest PCIe link between the device and the CPU carries in one direction.", mi.Description())
+						assert.Equal(t, "By/s", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						switch aggMap["rdma.device.pcie.bandwidth.negotiated"] {
+						case "sum":
+							assert.InDelta(t, float64(4), dp.DoubleValue(), 0.01)
+						case "avg":
+							assert.InDelta(t, float64(2), dp.DoubleValue(), 0.01)
+						case "min":
+							assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						case "max":
+							assert.InDelta(t, float64(3), dp.DoubleValue(), 0.01)
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.device.pcie.errors":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.device.pcie.errors"], "Found a duplicate in the metrics slice: rdma.device.pcie.errors")
+						validatedMetrics["rdma.device.pcie.errors"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Errors of the PCIe link of the device.", mi.Description())
+						assert.Equal(t, "{error}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaCounterNameAttrVal, ok := dp.Attributes().Get("rdma.counter.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.counter.name-val", rdmaCounterNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.device.pcie.errors"], "Found a duplicate in the metrics slice: rdma.device.pcie.errors")
+						validatedMetrics["rdma.device.pcie.errors"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Errors of the PCIe link of the device.", mi.Description())
+						assert.Equal(t, "{error}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.device.pcie.errors"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
+				case "rdma.device.pcie.stall.time":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.device.pcie.stall.time"], "Found a duplicate in the metrics slice: rdma.device.pcie.stall.time")
+						validatedMetrics["rdma.device.pcie.stall.time"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Seconds in which the NIC waited for PCIe more than 30 % of the time.", mi.Description())
+						assert.Equal(t, "s", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaCounterNameAttrVal, ok := dp.Attributes().Get("rdma.counter.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.counter.name-val", rdmaCounterNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.device.pcie.stall.time"], "Found a duplicate in the metrics slice: rdma.device.pcie.stall.time")
+						validatedMetrics["rdma.device.pcie.stall.time"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Seconds in which the NIC waited for PCIe more than 30 % of the time.", mi.Description())
+						assert.Equal(t, "s", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						switch aggMap["rdma.device.pcie.stall.time"] {
+						case "sum":
+							assert.InDelta(t, float64(4), dp.DoubleValue(), 0.01)
+						case "avg":
+							assert.InDelta(t, float64(2), dp.DoubleValue(), 0.01)
+						case "min":
+							assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						case "max":
+							assert.InDelta(t, float64(3), dp.DoubleValue(), 0.01)
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
+				case "rdma.device.pcie.stalled":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.device.pcie.stalled"], "Found a duplicate in the metrics slice: rdma.device.pcie.stalled")
+						validatedMetrics["rdma.device.pcie.stalled"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "The part of the last second in which the NIC waited for PCIe.", mi.Description())
+						assert.Equal(t, "1", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaCounterNameAttrVal, ok := dp.Attributes().Get("rdma.counter.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.counter.name-val", rdmaCounterNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.device.pcie.stalled"], "Found a duplicate in the metrics slice: rdma.device.pcie.stalled")
+						validatedMetrics["rdma.device.pcie.stalled"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "The part of the last second in which the NIC waited for PCIe.", mi.Description())
+						assert.Equal(t, "1", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						switch aggMap["rdma.device.pcie.stalled"] {
+						case "sum":
+							assert.InDelta(t, float64(4), dp.DoubleValue(), 0.01)
+						case "avg":
+							assert.InDelta(t, float64(2), dp.DoubleValue(), 0.01)
+						case "min":
+							assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						case "max":
+							assert.InDelta(t, float64(3), dp.DoubleValue(), 0.01)
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
 				case "rdma.io":
 					if tt.name != "reaggregate_set" {
 						assert.False(t, validatedMetrics["rdma.io"], "Found a duplicate in the metrics slice: rdma.io")
@@ -277,6 +743,833 @@ func TestMetricsBuilder(t *testing.T) {
 						_, ok := dp.Attributes().Get("rdma.device.name")
 						assert.False(t, ok)
 						_, ok = dp.Attributes().Get("network.io.direction")
+						assert.False(t, ok)
+					}
+				case "rdma.port.bandwidth.limit":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.bandwidth.limit"], "Found a duplicate in the metrics slice: rdma.port.bandwidth.limit")
+						validatedMetrics["rdma.port.bandwidth.limit"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "What the port carries in one direction, after its line encoding.", mi.Description())
+						assert.Equal(t, "By/s", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.bandwidth.limit"], "Found a duplicate in the metrics slice: rdma.port.bandwidth.limit")
+						validatedMetrics["rdma.port.bandwidth.limit"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "What the port carries in one direction, after its line encoding.", mi.Description())
+						assert.Equal(t, "By/s", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						switch aggMap["rdma.port.bandwidth.limit"] {
+						case "sum":
+							assert.InDelta(t, float64(4), dp.DoubleValue(), 0.01)
+						case "avg":
+							assert.InDelta(t, float64(2), dp.DoubleValue(), 0.01)
+						case "min":
+							assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						case "max":
+							assert.InDelta(t, float64(3), dp.DoubleValue(), 0.01)
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.congestion.packets":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.congestion.packets"], "Found a duplicate in the metrics slice: rdma.port.congestion.packets")
+						validatedMetrics["rdma.port.congestion.packets"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Packets of congestion control (ECN, CNP).", mi.Description())
+						assert.Equal(t, "{packet}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						rdmaCounterNameAttrVal, ok := dp.Attributes().Get("rdma.counter.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.counter.name-val", rdmaCounterNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.congestion.packets"], "Found a duplicate in the metrics slice: rdma.port.congestion.packets")
+						validatedMetrics["rdma.port.congestion.packets"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Packets of congestion control (ECN, CNP).", mi.Description())
+						assert.Equal(t, "{packet}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.congestion.packets"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.corrected_bits":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.corrected_bits"], "Found a duplicate in the metrics slice: rdma.port.corrected_bits")
+						validatedMetrics["rdma.port.corrected_bits"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Bits that error correction mended.", mi.Description())
+						assert.Equal(t, "{bit}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.corrected_bits"], "Found a duplicate in the metrics slice: rdma.port.corrected_bits")
+						validatedMetrics["rdma.port.corrected_bits"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Bits that error correction mended.", mi.Description())
+						assert.Equal(t, "{bit}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.corrected_bits"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.discards":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.discards"], "Found a duplicate in the metrics slice: rdma.port.discards")
+						validatedMetrics["rdma.port.discards"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Packets that the port dropped.", mi.Description())
+						assert.Equal(t, "{packet}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						networkIoDirectionAttrVal, ok := dp.Attributes().Get("network.io.direction")
+						assert.True(t, ok)
+						assert.Equal(t, "receive", networkIoDirectionAttrVal.Str())
+						rdmaPortPriorityAttrVal, ok := dp.Attributes().Get("rdma.port.priority")
+						assert.True(t, ok)
+						assert.EqualValues(t, 18, rdmaPortPriorityAttrVal.Int())
+						rdmaCounterNameAttrVal, ok := dp.Attributes().Get("rdma.counter.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.counter.name-val", rdmaCounterNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.discards"], "Found a duplicate in the metrics slice: rdma.port.discards")
+						validatedMetrics["rdma.port.discards"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Packets that the port dropped.", mi.Description())
+						assert.Equal(t, "{packet}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.discards"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("network.io.direction")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.errors":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.errors"], "Found a duplicate in the metrics slice: rdma.port.errors")
+						validatedMetrics["rdma.port.errors"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Errors of the link.", mi.Description())
+						assert.Equal(t, "{error}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						rdmaCounterNameAttrVal, ok := dp.Attributes().Get("rdma.counter.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.counter.name-val", rdmaCounterNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.errors"], "Found a duplicate in the metrics slice: rdma.port.errors")
+						validatedMetrics["rdma.port.errors"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Errors of the link.", mi.Description())
+						assert.Equal(t, "{error}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.errors"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.io":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.io"], "Found a duplicate in the metrics slice: rdma.port.io")
+						validatedMetrics["rdma.port.io"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Bytes on the wire, headers included.", mi.Description())
+						assert.Equal(t, "By", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						networkIoDirectionAttrVal, ok := dp.Attributes().Get("network.io.direction")
+						assert.True(t, ok)
+						assert.Equal(t, "receive", networkIoDirectionAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.io"], "Found a duplicate in the metrics slice: rdma.port.io")
+						validatedMetrics["rdma.port.io"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Bytes on the wire, headers included.", mi.Description())
+						assert.Equal(t, "By", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.io"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("network.io.direction")
+						assert.False(t, ok)
+					}
+				case "rdma.port.link_downs":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.link_downs"], "Found a duplicate in the metrics slice: rdma.port.link_downs")
+						validatedMetrics["rdma.port.link_downs"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Times that the link went down.", mi.Description())
+						assert.Equal(t, "{event}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						rdmaCounterNameAttrVal, ok := dp.Attributes().Get("rdma.counter.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.counter.name-val", rdmaCounterNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.link_downs"], "Found a duplicate in the metrics slice: rdma.port.link_downs")
+						validatedMetrics["rdma.port.link_downs"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Times that the link went down.", mi.Description())
+						assert.Equal(t, "{event}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.link_downs"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.packets":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.packets"], "Found a duplicate in the metrics slice: rdma.port.packets")
+						validatedMetrics["rdma.port.packets"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Packets on the wire.", mi.Description())
+						assert.Equal(t, "{packet}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						networkIoDirectionAttrVal, ok := dp.Attributes().Get("network.io.direction")
+						assert.True(t, ok)
+						assert.Equal(t, "receive", networkIoDirectionAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.packets"], "Found a duplicate in the metrics slice: rdma.port.packets")
+						validatedMetrics["rdma.port.packets"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Packets on the wire.", mi.Description())
+						assert.Equal(t, "{packet}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.packets"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("network.io.direction")
+						assert.False(t, ok)
+					}
+				case "rdma.port.pause.frames":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.pause.frames"], "Found a duplicate in the metrics slice: rdma.port.pause.frames")
+						validatedMetrics["rdma.port.pause.frames"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Pause frames.", mi.Description())
+						assert.Equal(t, "{frame}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						networkIoDirectionAttrVal, ok := dp.Attributes().Get("network.io.direction")
+						assert.True(t, ok)
+						assert.Equal(t, "receive", networkIoDirectionAttrVal.Str())
+						rdmaPortPriorityAttrVal, ok := dp.Attributes().Get("rdma.port.priority")
+						assert.True(t, ok)
+						assert.EqualValues(t, 18, rdmaPortPriorityAttrVal.Int())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.pause.frames"], "Found a duplicate in the metrics slice: rdma.port.pause.frames")
+						validatedMetrics["rdma.port.pause.frames"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Pause frames.", mi.Description())
+						assert.Equal(t, "{frame}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.pause.frames"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("network.io.direction")
+						assert.False(t, ok)
+					}
+				case "rdma.port.pause.storms":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.pause.storms"], "Found a duplicate in the metrics slice: rdma.port.pause.storms")
+						validatedMetrics["rdma.port.pause.storms"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Times that this host sent pauses for long.", mi.Description())
+						assert.Equal(t, "{event}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						rdmaCounterNameAttrVal, ok := dp.Attributes().Get("rdma.counter.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.counter.name-val", rdmaCounterNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.pause.storms"], "Found a duplicate in the metrics slice: rdma.port.pause.storms")
+						validatedMetrics["rdma.port.pause.storms"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Times that this host sent pauses for long.", mi.Description())
+						assert.Equal(t, "{event}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.pause.storms"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.pause.time":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.pause.time"], "Found a duplicate in the metrics slice: rdma.port.pause.time")
+						validatedMetrics["rdma.port.pause.time"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Time that sending was paused.", mi.Description())
+						assert.Equal(t, "s", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						networkIoDirectionAttrVal, ok := dp.Attributes().Get("network.io.direction")
+						assert.True(t, ok)
+						assert.Equal(t, "receive", networkIoDirectionAttrVal.Str())
+						rdmaPortPriorityAttrVal, ok := dp.Attributes().Get("rdma.port.priority")
+						assert.True(t, ok)
+						assert.EqualValues(t, 18, rdmaPortPriorityAttrVal.Int())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.pause.time"], "Found a duplicate in the metrics slice: rdma.port.pause.time")
+						validatedMetrics["rdma.port.pause.time"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Time that sending was paused.", mi.Description())
+						assert.Equal(t, "s", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						switch aggMap["rdma.port.pause.time"] {
+						case "sum":
+							assert.InDelta(t, float64(4), dp.DoubleValue(), 0.01)
+						case "avg":
+							assert.InDelta(t, float64(2), dp.DoubleValue(), 0.01)
+						case "min":
+							assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						case "max":
+							assert.InDelta(t, float64(3), dp.DoubleValue(), 0.01)
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("network.io.direction")
+						assert.False(t, ok)
+					}
+				case "rdma.port.request.errors":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.request.errors"], "Found a duplicate in the metrics slice: rdma.port.request.errors")
+						validatedMetrics["rdma.port.request.errors"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Requests that failed.", mi.Description())
+						assert.Equal(t, "{error}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						rdmaCounterNameAttrVal, ok := dp.Attributes().Get("rdma.counter.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.counter.name-val", rdmaCounterNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.request.errors"], "Found a duplicate in the metrics slice: rdma.port.request.errors")
+						validatedMetrics["rdma.port.request.errors"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Requests that failed.", mi.Description())
+						assert.Equal(t, "{error}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.request.errors"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.requests":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.requests"], "Found a duplicate in the metrics slice: rdma.port.requests")
+						validatedMetrics["rdma.port.requests"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Requests of peers.", mi.Description())
+						assert.Equal(t, "{request}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						rdmaCounterNameAttrVal, ok := dp.Attributes().Get("rdma.counter.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.counter.name-val", rdmaCounterNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.requests"], "Found a duplicate in the metrics slice: rdma.port.requests")
+						validatedMetrics["rdma.port.requests"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Requests of peers.", mi.Description())
+						assert.Equal(t, "{request}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.requests"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.transmit_wait":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.transmit_wait"], "Found a duplicate in the metrics slice: rdma.port.transmit_wait")
+						validatedMetrics["rdma.port.transmit_wait"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Ticks in which the port had something to send and sent nothing.", mi.Description())
+						assert.Equal(t, "{tick}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.transmit_wait"], "Found a duplicate in the metrics slice: rdma.port.transmit_wait")
+						validatedMetrics["rdma.port.transmit_wait"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Ticks in which the port had something to send and sent nothing.", mi.Description())
+						assert.Equal(t, "{tick}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.transmit_wait"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.transport.events":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.transport.events"], "Found a duplicate in the metrics slice: rdma.port.transport.events")
+						validatedMetrics["rdma.port.transport.events"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Events of the transport, most of them retransmissions and what led to them.", mi.Description())
+						assert.Equal(t, "{event}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						rdmaCounterNameAttrVal, ok := dp.Attributes().Get("rdma.counter.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.counter.name-val", rdmaCounterNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.transport.events"], "Found a duplicate in the metrics slice: rdma.port.transport.events")
+						validatedMetrics["rdma.port.transport.events"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Events of the transport, most of them retransmissions and what led to them.", mi.Description())
+						assert.Equal(t, "{event}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.transport.events"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.up":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.up"], "Found a duplicate in the metrics slice: rdma.port.up")
+						validatedMetrics["rdma.port.up"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "1 while the port carries traffic, 0 otherwise.", mi.Description())
+						assert.Equal(t, "1", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						networkInterfaceNameAttrVal, ok := dp.Attributes().Get("network.interface.name")
+						assert.True(t, ok)
+						assert.Equal(t, "network.interface.name-val", networkInterfaceNameAttrVal.Str())
+						rdmaPortLinkLayerAttrVal, ok := dp.Attributes().Get("rdma.port.link_layer")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.port.link_layer-val", rdmaPortLinkLayerAttrVal.Str())
+						rdmaPortStateAttrVal, ok := dp.Attributes().Get("rdma.port.state")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.port.state-val", rdmaPortStateAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.up"], "Found a duplicate in the metrics slice: rdma.port.up")
+						validatedMetrics["rdma.port.up"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "1 while the port carries traffic, 0 otherwise.", mi.Description())
+						assert.Equal(t, "1", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.up"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
 						assert.False(t, ok)
 					}
 				case "rdma.queues":
