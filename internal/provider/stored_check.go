@@ -117,20 +117,28 @@ func (k *storedChecker) set(lib *Library, index int) error {
 	case !isSentence(set.Reason), !isSentence(set.Shared):
 		return fmt.Errorf("a reason of %s is no sentence", set.Function)
 	}
+	if err := k.sites(set); err != nil {
+		return fmt.Errorf("%s: %w", set.Function, err)
+	}
+	return nil
+}
+
+// sites checks the sites of one function and the alternatives to them.
+func (k *storedChecker) sites(set *SiteSet) error {
 	for i := range set.Sites {
 		s := &set.Sites[i]
 		if i > 0 && set.Sites[i-1].Offset >= s.Offset {
-			return fmt.Errorf("%s: sites out of order at %#x", set.Function, s.Offset)
+			return fmt.Errorf("sites out of order at %#x", s.Offset)
 		}
 		if s.Instead != nil && (!s.IsCall || s.Instead.IsCall || s.Instead.Instead != nil) {
-			return fmt.Errorf("%s: an alternative to %#x that is none", set.Function, s.Offset)
+			return fmt.Errorf("an alternative to %#x that is none", s.Offset)
 		}
 		for _, place := range []*Site{s, s.Instead} {
 			if place == nil {
 				continue
 			}
 			if err := k.site(set.Function, place); err != nil {
-				return fmt.Errorf("%s: %w", set.Function, err)
+				return err
 			}
 		}
 	}

@@ -3,9 +3,7 @@ package provider
 import (
 	"bytes"
 	"debug/elf"
-	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,48 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// testSiteProvider is a provider whose poll_cq and post_send have sites.
-func testSiteProvider(t testing.TB) []byte {
-	t.Helper()
-	return testProviderVariant(func(e *testELF) {
-		poll := e.add(fromHex(t, loopX86)...)
-		send := e.add(fromHex(t, postX86)...)
-		slots := smallSlots()
-		e.rela[0].Addend = int64(send)
-		e.rela[2] = elf.Rela64{Off: testData + uint64(slots.PollCQ)*8, Info: uint64(elf.R_X86_64_RELATIVE), Addend: int64(poll)}
-	})
-}
-
-// testSiteProviderA64 is the same for arm64.
-func testSiteProviderA64(t testing.TB) []byte {
-	t.Helper()
-	e := &testELF{symbols: []testSymbol{{setOpsName, 0, 0}}, data: make([]byte, 0x100)}
-	const slot = testData + 0x80 // of verbs_set_ops; the table is at testData
-	words := func(code ...uint32) []byte {
-		var b []byte
-		for _, w := range code {
-			b = binary.LittleEndian.AppendUint32(b, w)
-		}
-		return b
-	}
-	poll := e.add(fromHex(t, loopA64)...)
-	send := e.add(fromHex(t, postA64)...)
-	// The data is four pages on. adrp x16, slot; ldr x17, [x16, #0x80];
-	// add x16, x16, #0x80; br x17
-	stub := e.add(words(0x90000030, 0xf9404211, 0x91020210, 0xd61f0220)...)
-	// adrp x1, table; add x1, x1, #0; b stub
-	caller := testCode + uint64(len(e.code)+15)&^15
-	e.add(words(0x90000021, 0x91000021, 0x14000000|uint32(stub-caller-8)>>2&0x3ffffff)...)
-	slots := smallSlots()
-	relative := func(slot int, function uint64) elf.Rela64 {
-		return elf.Rela64{Off: testData + uint64(slot)*8, Info: uint64(elf.R_AARCH64_RELATIVE), Addend: int64(function)}
-	}
-	e.rela = []elf.Rela64{relative(slots.PollCQ, poll), relative(slots.PostSend, send), {Off: slot, Info: 1<<32 | uint64(elf.R_AARCH64_JUMP_SLOT)}}
-	file := e.build()
-	binary.LittleEndian.PutUint16(file[18:], uint16(elf.EM_AARCH64))
-	return file
-}
 
 // fileUnderTest is what a stored analysis is held against.
 func fileUnderTest(t testing.TB, file []byte) (*analysis, analysisKey) {
@@ -253,96 +209,4 @@ func assertRestored(t *testing.T, path string, library *Library) {
 	assert.Less(t, len(c.read(analysisFile(library.Digest))), 6<<10, path)
 	assert.Equal(t, library, c.load(a, key), path)
 	assert.Empty(t, said.said, path)
-}
-
-// isProvenStart reports whether an instruction begins at a file offset in a sweep
-// over the function that the unwind tables tell to be there.
-func isProvenStart(t testing.TB, file []byte, offset uint64) bool {
-	t.Helper()
-	img, err := openImage(bytes.NewReader(file))
-	require.NoError(t, err)
-	require.NoError(t, img.load())
-	frames, err := img.readFrames()
-	require.NoError(t, err)
-	cpu, err := processorOf(img.machine)
-	require.NoError(t, err)
-	address, ok := img.address(offset)
-	if !ok {
-		return false
-	}
-	bounds, ok := frames.function(address)
-	if !ok {
-		return false
-	}
-	at := bounds.start
-	for at < address {
-		in, err := cpu.decode(img.bytes(at, cpu.maxSize), at)
-		if err != nil {
-			return false
-		}
-		at = in.end()
-	}
-	return at == address
-}
-
-// FuzzCacheFile: no file in the cache makes a reader fail or names an offset
-// at which no instruction of the library begins.
-func FuzzCacheFile(f *testing.F) {
-	files := [][]byte{testSiteProvider(f), testSiteProviderA64(f)}
-	digests := make([][32]byte, len(files))
-	for i, file := range files {
-		library, content := storedOf(f, file)
-		digests[i] = library.Digest
-		f.Add(content)
-		f.Add(content[:len(content)/2])
-		for _, change := range []func(s, l map[string]any){
-			func(_, l map[string]any) { pollSite(l)["Offset"] = pollSite(l)["Offset"].(float64) + 1 },
-			func(_, l map[string]any) { firstTarget(l)["Offset"] = 0x1001 },
-			func(_, l map[string]any) { l["Sites"] = nil },
-			func(s, _ map[string]any) { s["Version"] = 0 },
-			func(s, _ map[string]any) { s["Verdicts"] = []any{} },
-		} {
-			f.Add(changeStored(f, content, change))
-		}
-		f.Add(fmt.Appendf(nil, `{"Version":%d,"Digest":"%v","Verdicts":[{"Function":4096,"Verdict":"wrong","At":"2026-01-01T00:00:00Z"}]}`,
-			analyserVersion, checksum(library.Digest)))
-	}
-	f.Fuzz(func(t *testing.T, content []byte) {
-		for i, file := range files {
-			if stored, err := decodeVerdicts(content, digests[i]); err == nil && len(stored) > maxLibraryVerdicts {
-				t.Fatalf("%d verdicts", len(stored))
-			}
-			a, key := fileUnderTest(t, file)
-			restored, err := a.restore(content, digests[i], key)
-			if (restored == nil) == (err == nil) {
-				t.Fatalf("%v with error %v", restored, err)
-			}
-			if err == nil {
-				checkOffsets(t, file, restored)
-			}
-		}
-	})
-}
-
-// checkOffsets demands that every place for a probe is the start of an
-// instruction.
-func checkOffsets(t *testing.T, file []byte, l *Library) {
-	t.Helper()
-	var offsets []uint64
-	for _, target := range l.Targets {
-		offsets = append(offsets, target.Offset, target.EntryOffset, target.ReturnOffset)
-	}
-	for _, set := range l.Sites {
-		for _, s := range set.Sites {
-			offsets = append(offsets, s.Offset)
-			if s.Instead != nil {
-				offsets = append(offsets, s.Instead.Offset)
-			}
-		}
-	}
-	for _, offset := range offsets {
-		if !isProvenStart(t, file, offset) {
-			t.Fatalf("no instruction is proven to begin at %#x", offset)
-		}
-	}
 }

@@ -10,7 +10,7 @@ func openCache(cfg Config) *provider.Cache {
 		return nil
 	}
 	cache, err := provider.OpenCache(cfg.CacheDirectory, func(err error) {
-		cfg.Logger.Warn("the cache of libraries", "directory", cfg.CacheDirectory, "error", err)
+		cfg.Logger.Warn("a file of the cache was not used or not written", "directory", cfg.CacheDirectory, "error", err)
 	})
 	if err != nil {
 		cfg.Logger.Warn("what is found out about libraries is not kept for the next start: the cache directory cannot be used",
