@@ -14,11 +14,11 @@ type RdmaDeviceInfoMetricAttributeKey string
 
 const (
 	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName                RdmaDeviceInfoMetricAttributeKey = "rdma.device.name"
-	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect         RdmaDeviceInfoMetricAttributeKey = "rdma.device.acs_redirect"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond                RdmaDeviceInfoMetricAttributeKey = "rdma.device.bond"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion     RdmaDeviceInfoMetricAttributeKey = "rdma.device.firmware.version"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode           RdmaDeviceInfoMetricAttributeKey = "rdma.device.iommu.mode"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode            RdmaDeviceInfoMetricAttributeKey = "rdma.device.numa_node"
+	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAcsRedirect      RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.acs_redirect"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress          RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.address"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest   RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.max_read_request"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.physical_function"
@@ -51,9 +51,9 @@ func (ms *RdmaDeviceInfoMetricConfig) Unmarshal(parser *confmap.Conf) error {
 func (ms *RdmaDeviceInfoMetricConfig) Validate() error {
 	for _, val := range ms.EnabledAttributes {
 		switch val {
-		case RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering:
+		case RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering:
 		default:
-			return fmt.Errorf("metric rdma.device.info doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.acs_redirect, rdma.device.bond, rdma.device.firmware.version, rdma.device.iommu.mode, rdma.device.numa_node, rdma.device.pci.address, rdma.device.pci.max_read_request, rdma.device.pci.physical_function, rdma.device.pci.relaxed_ordering]", val)
+			return fmt.Errorf("metric rdma.device.info doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.bond, rdma.device.firmware.version, rdma.device.iommu.mode, rdma.device.numa_node, rdma.device.pci.acs_redirect, rdma.device.pci.address, rdma.device.pci.max_read_request, rdma.device.pci.physical_function, rdma.device.pci.relaxed_ordering]", val)
 		}
 	}
 
@@ -1837,7 +1837,7 @@ func DefaultMetricsConfig() MetricsConfig {
 		RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
 			Enabled:             true,
 			AggregationStrategy: AggregationStrategyAvg,
-			EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
+			EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
 		},
 		RdmaDevicePcieBandwidthLimit: RdmaDevicePcieBandwidthLimitMetricConfig{
 			Enabled:             true,

@@ -29,7 +29,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
 						Enabled:             true,
 						AggregationStrategy: AggregationStrategyAvg,
-						EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
+						EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
 					},
 					RdmaDevicePcieBandwidthLimit: RdmaDevicePcieBandwidthLimitMetricConfig{
 						Enabled:             true,
@@ -229,7 +229,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
 						Enabled:             false,
 						AggregationStrategy: AggregationStrategyAvg,
-						EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
+						EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
 					},
 					RdmaDevicePcieBandwidthLimit: RdmaDevicePcieBandwidthLimitMetricConfig{
 						Enabled:             false,
@@ -436,7 +436,7 @@ func TestRdmaDeviceInfoMetricsConfig_Validate(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 
 	cfg.EnabledAttributes = []RdmaDeviceInfoMetricAttributeKey{"invalid"}
-	require.ErrorContains(t, cfg.Validate(), "metric rdma.device.info doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.acs_redirect, rdma.device.bond, rdma.device.firmware.version, rdma.device.iommu.mode, rdma.device.numa_node, rdma.device.pci.address, rdma.device.pci.max_read_request, rdma.device.pci.physical_function, rdma.device.pci.relaxed_ordering]")
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.device.info doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.bond, rdma.device.firmware.version, rdma.device.iommu.mode, rdma.device.numa_node, rdma.device.pci.acs_redirect, rdma.device.pci.address, rdma.device.pci.max_read_request, rdma.device.pci.physical_function, rdma.device.pci.relaxed_ordering]")
 
 	cfg = DefaultMetricsConfig().RdmaDeviceInfo
 	cfg.AggregationStrategy = "invalid"

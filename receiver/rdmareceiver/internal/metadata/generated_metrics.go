@@ -138,7 +138,7 @@ var MapAttributeRdmaWqeStage = map[string]AttributeRdmaWqeStage{
 var MetricsInfo = metricsInfo{
 	RdmaDeviceInfo: metricInfo{
 		Name:       "rdma.device.info",
-		Attributes: []string{"rdma.device.name", "rdma.device.acs_redirect", "rdma.device.bond", "rdma.device.firmware.version", "rdma.device.iommu.mode", "rdma.device.numa_node", "rdma.device.pci.address", "rdma.device.pci.max_read_request", "rdma.device.pci.physical_function", "rdma.device.pci.relaxed_ordering"},
+		Attributes: []string{"rdma.device.name", "rdma.device.bond", "rdma.device.firmware.version", "rdma.device.iommu.mode", "rdma.device.numa_node", "rdma.device.pci.acs_redirect", "rdma.device.pci.address", "rdma.device.pci.max_read_request", "rdma.device.pci.physical_function", "rdma.device.pci.relaxed_ordering"},
 	},
 	RdmaDevicePcieBandwidthLimit: metricInfo{
 		Name:       "rdma.device.pcie.bandwidth.limit",
@@ -348,12 +348,6 @@ func WithNetworkInterfaceNameMetricAttribute(networkInterfaceNameAttributeValue 
 	})
 }
 
-func WithRdmaDeviceAcsRedirectMetricAttribute(rdmaDeviceAcsRedirectAttributeValue bool) MetricAttributeOption {
-	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
-		dp.Attributes().PutBool("rdma.device.acs_redirect", rdmaDeviceAcsRedirectAttributeValue)
-	})
-}
-
 func WithRdmaDeviceBondMetricAttribute(rdmaDeviceBondAttributeValue string) MetricAttributeOption {
 	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
 		dp.Attributes().PutStr("rdma.device.bond", rdmaDeviceBondAttributeValue)
@@ -375,6 +369,12 @@ func WithRdmaDeviceIommuModeMetricAttribute(rdmaDeviceIommuModeAttributeValue st
 func WithRdmaDeviceNumaNodeMetricAttribute(rdmaDeviceNumaNodeAttributeValue int64) MetricAttributeOption {
 	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
 		dp.Attributes().PutInt("rdma.device.numa_node", rdmaDeviceNumaNodeAttributeValue)
+	})
+}
+
+func WithRdmaDevicePciAcsRedirectMetricAttribute(rdmaDevicePciAcsRedirectAttributeValue bool) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutBool("rdma.device.pci.acs_redirect", rdmaDevicePciAcsRedirectAttributeValue)
 	})
 }
 

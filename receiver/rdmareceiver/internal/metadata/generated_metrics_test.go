@@ -113,9 +113,9 @@ func TestMetricsBuilder(t *testing.T) {
 			allMetricsCount := 0
 			defaultMetricsCount++
 			allMetricsCount++
-			mb.RecordRdmaDeviceInfoDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDeviceAcsRedirectMetricAttribute(true), WithRdmaDeviceBondMetricAttribute("rdma.device.bond-val"), WithRdmaDeviceFirmwareVersionMetricAttribute("rdma.device.firmware.version-val"), WithRdmaDeviceIommuModeMetricAttribute("rdma.device.iommu.mode-val"), WithRdmaDeviceNumaNodeMetricAttribute(21), WithRdmaDevicePciAddressMetricAttribute("rdma.device.pci.address-val"), WithRdmaDevicePciMaxReadRequestMetricAttribute(32), WithRdmaDevicePciPhysicalFunctionMetricAttribute("rdma.device.pci.physical_function-val"), WithRdmaDevicePciRelaxedOrderingMetricAttribute(true))
+			mb.RecordRdmaDeviceInfoDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDeviceBondMetricAttribute("rdma.device.bond-val"), WithRdmaDeviceFirmwareVersionMetricAttribute("rdma.device.firmware.version-val"), WithRdmaDeviceIommuModeMetricAttribute("rdma.device.iommu.mode-val"), WithRdmaDeviceNumaNodeMetricAttribute(21), WithRdmaDevicePciAcsRedirectMetricAttribute(true), WithRdmaDevicePciAddressMetricAttribute("rdma.device.pci.address-val"), WithRdmaDevicePciMaxReadRequestMetricAttribute(32), WithRdmaDevicePciPhysicalFunctionMetricAttribute("rdma.device.pci.physical_function-val"), WithRdmaDevicePciRelaxedOrderingMetricAttribute(true))
 			if tt.name == "reaggregate_set" {
-				mb.RecordRdmaDeviceInfoDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDeviceAcsRedirectMetricAttribute(true), WithRdmaDeviceBondMetricAttribute("rdma.device.bond-val"), WithRdmaDeviceFirmwareVersionMetricAttribute("rdma.device.firmware.version-val"), WithRdmaDeviceIommuModeMetricAttribute("rdma.device.iommu.mode-val"), WithRdmaDeviceNumaNodeMetricAttribute(21), WithRdmaDevicePciAddressMetricAttribute("rdma.device.pci.address-val"), WithRdmaDevicePciMaxReadRequestMetricAttribute(32), WithRdmaDevicePciPhysicalFunctionMetricAttribute("rdma.device.pci.physical_function-val"), WithRdmaDevicePciRelaxedOrderingMetricAttribute(true))
+				mb.RecordRdmaDeviceInfoDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDeviceBondMetricAttribute("rdma.device.bond-val"), WithRdmaDeviceFirmwareVersionMetricAttribute("rdma.device.firmware.version-val"), WithRdmaDeviceIommuModeMetricAttribute("rdma.device.iommu.mode-val"), WithRdmaDeviceNumaNodeMetricAttribute(21), WithRdmaDevicePciAcsRedirectMetricAttribute(true), WithRdmaDevicePciAddressMetricAttribute("rdma.device.pci.address-val"), WithRdmaDevicePciMaxReadRequestMetricAttribute(32), WithRdmaDevicePciPhysicalFunctionMetricAttribute("rdma.device.pci.physical_function-val"), WithRdmaDevicePciRelaxedOrderingMetricAttribute(true))
 			}
 			defaultMetricsCount++
 			allMetricsCount++
@@ -422,9 +422,6 @@ func TestMetricsBuilder(t *testing.T) {
 						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
 						assert.True(t, ok)
 						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
-						rdmaDeviceAcsRedirectAttrVal, ok := dp.Attributes().Get("rdma.device.acs_redirect")
-						assert.True(t, ok)
-						assert.True(t, rdmaDeviceAcsRedirectAttrVal.Bool())
 						rdmaDeviceBondAttrVal, ok := dp.Attributes().Get("rdma.device.bond")
 						assert.True(t, ok)
 						assert.Equal(t, "rdma.device.bond-val", rdmaDeviceBondAttrVal.Str())
@@ -437,6 +434,9 @@ func TestMetricsBuilder(t *testing.T) {
 						rdmaDeviceNumaNodeAttrVal, ok := dp.Attributes().Get("rdma.device.numa_node")
 						assert.True(t, ok)
 						assert.EqualValues(t, 21, rdmaDeviceNumaNodeAttrVal.Int())
+						rdmaDevicePciAcsRedirectAttrVal, ok := dp.Attributes().Get("rdma.device.pci.acs_redirect")
+						assert.True(t, ok)
+						assert.True(t, rdmaDevicePciAcsRedirectAttrVal.Bool())
 						rdmaDevicePciAddressAttrVal, ok := dp.Attributes().Get("rdma.device.pci.address")
 						assert.True(t, ok)
 						assert.Equal(t, "rdma.device.pci.address-val", rdmaDevicePciAddressAttrVal.Str())
