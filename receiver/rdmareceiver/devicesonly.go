@@ -40,7 +40,7 @@ func (r *rdmaReceiver) exportDevices(tracing, delivery context.Context, self *se
 func (r *rdmaReceiver) exportSample(ctx context.Context, source deviceSource, emitter *deviceEmitter) error {
 	sample := source.Sample()
 	metrics := pmetric.NewMetrics()
-	emitter.emit(metrics, &sample)
+	emitter.emit(metrics, &sample, nil)
 	if metrics.DataPointCount() == 0 {
 		return nil
 	}

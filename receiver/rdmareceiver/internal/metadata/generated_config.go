@@ -1109,6 +1109,54 @@ func (ms *RdmaPortTransportEventsMetricConfig) Validate() error {
 	return nil
 }
 
+// RdmaPortUnattributedMetricAttributeKey specifies the key of an attribute for the rdma.port.unattributed metric.
+type RdmaPortUnattributedMetricAttributeKey string
+
+const (
+	RdmaPortUnattributedMetricAttributeKeyRdmaDeviceName RdmaPortUnattributedMetricAttributeKey = "rdma.device.name"
+)
+
+// RdmaPortUnattributedMetricConfig provides config for the rdma.port.unattributed metric.
+type RdmaPortUnattributedMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                   `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortUnattributedMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortUnattributedMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortUnattributedMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortUnattributedMetricAttributeKeyRdmaDeviceName:
+		default:
+			return fmt.Errorf("metric rdma.port.unattributed doesn't have an attribute %v, valid attributes: [rdma.device.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
 // RdmaPortUpMetricAttributeKey specifies the key of an attribute for the rdma.port.up metric.
 type RdmaPortUpMetricAttributeKey string
 
@@ -1816,6 +1864,7 @@ type MetricsConfig struct {
 	RdmaPortRequests                  RdmaPortRequestsMetricConfig                  `mapstructure:"rdma.port.requests"`
 	RdmaPortTransmitWait              RdmaPortTransmitWaitMetricConfig              `mapstructure:"rdma.port.transmit_wait"`
 	RdmaPortTransportEvents           RdmaPortTransportEventsMetricConfig           `mapstructure:"rdma.port.transport.events"`
+	RdmaPortUnattributed              RdmaPortUnattributedMetricConfig              `mapstructure:"rdma.port.unattributed"`
 	RdmaPortUp                        RdmaPortUpMetricConfig                        `mapstructure:"rdma.port.up"`
 	RdmaQueues                        RdmaQueuesMetricConfig                        `mapstructure:"rdma.queues"`
 	RdmaRqEmpty                       RdmaRqEmptyMetricConfig                       `mapstructure:"rdma.rq.empty"`
@@ -1943,6 +1992,11 @@ func DefaultMetricsConfig() MetricsConfig {
 			Enabled:             true,
 			AggregationStrategy: AggregationStrategySum,
 			EnabledAttributes:   []RdmaPortTransportEventsMetricAttributeKey{RdmaPortTransportEventsMetricAttributeKeyRdmaDeviceName, RdmaPortTransportEventsMetricAttributeKeyRdmaDevicePort, RdmaPortTransportEventsMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaPortUnattributed: RdmaPortUnattributedMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortUnattributedMetricAttributeKey{RdmaPortUnattributedMetricAttributeKeyRdmaDeviceName},
 		},
 		RdmaPortUp: RdmaPortUpMetricConfig{
 			Enabled:             true,
