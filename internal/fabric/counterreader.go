@@ -165,6 +165,10 @@ func (p *pass) readInterface(device Device, port int, netdev string) {
 		return
 	}
 	stats, own, err := p.statistics(device, netdev)
+	if unplugged(err) {
+		// There is none of that name, as in a container with its own network.
+		return
+	}
 	if err != nil {
 		p.refuse(whole, err)
 		return

@@ -34,6 +34,8 @@ type aggregator struct {
 	counters map[verbs.SeriesKey]*verbs.Series
 	rejected map[rejectedKey]uint64
 	empty    map[emptyKey]uint64
+	// transmitted is the payload that each device sent, of all processes so far.
+	transmitted map[string]uint64
 
 	// snapshot is the number of the present one, started the wall time from
 	// which the counters of a new owner count.
@@ -66,7 +68,8 @@ func newAggregator(cfg *Config, identify func(verbs.ProcessID) *identity, errnoN
 		maxSeries: cfg.MaxSeries, breakdown: newBreakdown(cfg.MetricAttributes), identify: identify, errnoName: errnoName,
 		series: map[seriesKey]*series{}, owners: map[owner]*ownerState{},
 		counters: map[verbs.SeriesKey]*verbs.Series{}, rejected: map[rejectedKey]uint64{}, empty: map[emptyKey]uint64{},
-		started: started, previous: started,
+		transmitted: map[string]uint64{},
+		started:     started, previous: started,
 	}
 }
 
@@ -154,6 +157,9 @@ func (a *aggregator) addIncrease(s *verbs.Series) {
 	a.addDurations(duration, s)
 
 	a.count(at.with(ioBytes, direction(s.Key.Operation)), s.Bytes)
+	if !s.Key.Operation.Receives() {
+		a.transmitted[s.Key.Device] += s.Bytes
+	}
 	if s.Key.Operation == verbs.OpRecv {
 		// Receives are not timed: they have no stages and are never slow.
 		return

@@ -19,6 +19,7 @@ type deviceEmitter struct {
 	// started is when the first sample was taken, emitted when the last one.
 	started, emitted time.Time
 	ends             seriesEnds
+	unattributed     unattributed
 }
 
 func newDeviceEmitter(cfg *Config, settings receiver.Settings, in surroundings) *deviceEmitter {
@@ -27,7 +28,9 @@ func newDeviceEmitter(cfg *Config, settings receiver.Settings, in surroundings) 
 }
 
 // emit adds the metrics of a sample, each sample once; there may be none yet.
-func (d *deviceEmitter) emit(into pmetric.Metrics, sample *fabric.Sample) {
+// traced is the payload that each device transmitted, nil where nothing is
+// traced.
+func (d *deviceEmitter) emit(into pmetric.Metrics, sample *fabric.Sample, traced map[string]uint64) {
 	if sample == nil || sample.At.Equal(d.emitted) {
 		return
 	}
@@ -39,6 +42,9 @@ func (d *deviceEmitter) emit(into pmetric.Metrics, sample *fabric.Sample) {
 	metrics := pmetric.NewMetricSlice()
 	d.emitStates(metrics, sample.Devices, now)
 	d.emitCounters(metrics, sample.Readings, now)
+	if traced != nil {
+		d.emitUnattributed(metrics, sample, traced, now)
+	}
 	d.ends.end(metrics, now)
 	if metrics.Len() > 0 {
 		merge(metrics, d.hostMetrics(into), false)
@@ -71,6 +77,13 @@ func (d *deviceEmitter) emitCounters(into pmetric.MetricSlice, readings []fabric
 			d.recordCounter(r, now)
 		}
 		d.take(into, batch[0].Since)
+	}
+}
+
+func (d *deviceEmitter) emitUnattributed(into pmetric.MetricSlice, sample *fabric.Sample, traced map[string]uint64, now pcommon.Timestamp) {
+	for _, u := range d.unattributed.update(sample, traced) {
+		d.builder.RecordRdmaPortUnattributedDataPoint(now, u.bytes, u.device)
+		d.take(into, u.started)
 	}
 }
 

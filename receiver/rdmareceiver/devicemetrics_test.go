@@ -43,7 +43,7 @@ func (s *sampledTree) collect() pmetric.Metrics {
 	s.at = s.at.Add(10 * time.Second)
 	sample := s.sampler.Sample()
 	metrics := pmetric.NewMetrics()
-	s.emitter.emit(metrics, &sample)
+	s.emitter.emit(metrics, &sample, map[string]uint64{})
 	return metrics
 }
 
@@ -207,13 +207,13 @@ func TestSamplesAreEmittedOnce(t *testing.T) {
 	into := pmetric.NewMetrics()
 	hostResource(theHost().facts).CopyTo(into.ResourceMetrics().AppendEmpty().Resource())
 	into.ResourceMetrics().At(0).ScopeMetrics().AppendEmpty()
-	s.emitter.emit(into, nil)
+	s.emitter.emit(into, nil, nil)
 	require.Zero(t, into.DataPointCount())
-	s.emitter.emit(into, &sample)
+	s.emitter.emit(into, &sample, nil)
 	require.NotZero(t, into.DataPointCount())
 	require.Equal(t, 1, into.ResourceMetrics().Len())
 	again := pmetric.NewMetrics()
-	s.emitter.emit(again, &sample)
+	s.emitter.emit(again, &sample, nil)
 	assert.Zero(t, again.DataPointCount())
 }
 

@@ -77,7 +77,7 @@ func appendPCI(of []metadata.MetricAttributeOption, pci *fabric.PCIDevice) []met
 		}
 	}
 	if redirects, known := pci.ACSRedirects(); known {
-		of = append(of, metadata.WithRdmaDeviceAcsRedirectMetricAttribute(redirects))
+		of = append(of, metadata.WithRdmaDevicePciAcsRedirectMetricAttribute(redirects))
 	}
 	return of
 }

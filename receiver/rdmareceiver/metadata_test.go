@@ -68,7 +68,7 @@ func everyMetric(t *testing.T) pmetric.Metrics {
 	t.Helper()
 	metrics := newBench(t, theHost().processes, nil).collect(fullSnapshot())
 	sample := fullSample()
-	newDeviceEmitter(defaultConfig(), receivertest.NewNopSettings(metadata.Type), theSurroundings()).emit(metrics, &sample)
+	newDeviceEmitter(defaultConfig(), receivertest.NewNopSettings(metadata.Type), theSurroundings()).emit(metrics, &sample, map[string]uint64{})
 	return metrics
 }
 

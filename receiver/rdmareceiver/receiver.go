@@ -131,6 +131,7 @@ func (r *rdmaReceiver) run(tracing, delivery context.Context, self *selfTelemetr
 	}
 	r.settings.Logger.Error("RDMA tracing cannot start.", zap.Error(err))
 	r.status.report(componentstatus.NewPermanentErrorEvent(err))
+	r.exportDevices(tracing, delivery, self)
 }
 
 // open starts the engine and connects it.

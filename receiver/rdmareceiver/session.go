@@ -282,7 +282,7 @@ func (s *session) exportMetrics(snap *verbs.Snapshot) {
 	}
 	metrics := s.emitter.emit(s.aggregator, ended, owners, now)
 	if s.devices != nil {
-		s.deviceEmitter.emit(metrics, s.devices.latest())
+		s.deviceEmitter.emit(metrics, s.devices.latest(), s.aggregator.transmitted)
 	}
 	if metrics.DataPointCount() > 0 {
 		s.metrics.put(metrics)

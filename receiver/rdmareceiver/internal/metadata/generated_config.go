@@ -14,11 +14,11 @@ type RdmaDeviceInfoMetricAttributeKey string
 
 const (
 	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName                RdmaDeviceInfoMetricAttributeKey = "rdma.device.name"
-	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect         RdmaDeviceInfoMetricAttributeKey = "rdma.device.acs_redirect"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond                RdmaDeviceInfoMetricAttributeKey = "rdma.device.bond"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion     RdmaDeviceInfoMetricAttributeKey = "rdma.device.firmware.version"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode           RdmaDeviceInfoMetricAttributeKey = "rdma.device.iommu.mode"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode            RdmaDeviceInfoMetricAttributeKey = "rdma.device.numa_node"
+	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAcsRedirect      RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.acs_redirect"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress          RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.address"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest   RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.max_read_request"
 	RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction RdmaDeviceInfoMetricAttributeKey = "rdma.device.pci.physical_function"
@@ -51,9 +51,9 @@ func (ms *RdmaDeviceInfoMetricConfig) Unmarshal(parser *confmap.Conf) error {
 func (ms *RdmaDeviceInfoMetricConfig) Validate() error {
 	for _, val := range ms.EnabledAttributes {
 		switch val {
-		case RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering:
+		case RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering:
 		default:
-			return fmt.Errorf("metric rdma.device.info doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.acs_redirect, rdma.device.bond, rdma.device.firmware.version, rdma.device.iommu.mode, rdma.device.numa_node, rdma.device.pci.address, rdma.device.pci.max_read_request, rdma.device.pci.physical_function, rdma.device.pci.relaxed_ordering]", val)
+			return fmt.Errorf("metric rdma.device.info doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.bond, rdma.device.firmware.version, rdma.device.iommu.mode, rdma.device.numa_node, rdma.device.pci.acs_redirect, rdma.device.pci.address, rdma.device.pci.max_read_request, rdma.device.pci.physical_function, rdma.device.pci.relaxed_ordering]", val)
 		}
 	}
 
@@ -1109,6 +1109,54 @@ func (ms *RdmaPortTransportEventsMetricConfig) Validate() error {
 	return nil
 }
 
+// RdmaPortUnattributedMetricAttributeKey specifies the key of an attribute for the rdma.port.unattributed metric.
+type RdmaPortUnattributedMetricAttributeKey string
+
+const (
+	RdmaPortUnattributedMetricAttributeKeyRdmaDeviceName RdmaPortUnattributedMetricAttributeKey = "rdma.device.name"
+)
+
+// RdmaPortUnattributedMetricConfig provides config for the rdma.port.unattributed metric.
+type RdmaPortUnattributedMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                   `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaPortUnattributedMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaPortUnattributedMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaPortUnattributedMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaPortUnattributedMetricAttributeKeyRdmaDeviceName:
+		default:
+			return fmt.Errorf("metric rdma.port.unattributed doesn't have an attribute %v, valid attributes: [rdma.device.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
 // RdmaPortUpMetricAttributeKey specifies the key of an attribute for the rdma.port.up metric.
 type RdmaPortUpMetricAttributeKey string
 
@@ -1816,6 +1864,7 @@ type MetricsConfig struct {
 	RdmaPortRequests                  RdmaPortRequestsMetricConfig                  `mapstructure:"rdma.port.requests"`
 	RdmaPortTransmitWait              RdmaPortTransmitWaitMetricConfig              `mapstructure:"rdma.port.transmit_wait"`
 	RdmaPortTransportEvents           RdmaPortTransportEventsMetricConfig           `mapstructure:"rdma.port.transport.events"`
+	RdmaPortUnattributed              RdmaPortUnattributedMetricConfig              `mapstructure:"rdma.port.unattributed"`
 	RdmaPortUp                        RdmaPortUpMetricConfig                        `mapstructure:"rdma.port.up"`
 	RdmaQueues                        RdmaQueuesMetricConfig                        `mapstructure:"rdma.queues"`
 	RdmaRqEmpty                       RdmaRqEmptyMetricConfig                       `mapstructure:"rdma.rq.empty"`
@@ -1837,7 +1886,7 @@ func DefaultMetricsConfig() MetricsConfig {
 		RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
 			Enabled:             true,
 			AggregationStrategy: AggregationStrategyAvg,
-			EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
+			EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
 		},
 		RdmaDevicePcieBandwidthLimit: RdmaDevicePcieBandwidthLimitMetricConfig{
 			Enabled:             true,
@@ -1943,6 +1992,11 @@ func DefaultMetricsConfig() MetricsConfig {
 			Enabled:             true,
 			AggregationStrategy: AggregationStrategySum,
 			EnabledAttributes:   []RdmaPortTransportEventsMetricAttributeKey{RdmaPortTransportEventsMetricAttributeKeyRdmaDeviceName, RdmaPortTransportEventsMetricAttributeKeyRdmaDevicePort, RdmaPortTransportEventsMetricAttributeKeyRdmaCounterName},
+		},
+		RdmaPortUnattributed: RdmaPortUnattributedMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaPortUnattributedMetricAttributeKey{RdmaPortUnattributedMetricAttributeKeyRdmaDeviceName},
 		},
 		RdmaPortUp: RdmaPortUpMetricConfig{
 			Enabled:             true,

@@ -29,7 +29,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
 						Enabled:             true,
 						AggregationStrategy: AggregationStrategyAvg,
-						EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
+						EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
 					},
 					RdmaDevicePcieBandwidthLimit: RdmaDevicePcieBandwidthLimitMetricConfig{
 						Enabled:             true,
@@ -135,6 +135,11 @@ func TestMetricsBuilderConfig(t *testing.T) {
 						Enabled:             true,
 						AggregationStrategy: AggregationStrategySum,
 						EnabledAttributes:   []RdmaPortTransportEventsMetricAttributeKey{RdmaPortTransportEventsMetricAttributeKeyRdmaDeviceName, RdmaPortTransportEventsMetricAttributeKeyRdmaDevicePort, RdmaPortTransportEventsMetricAttributeKeyRdmaCounterName},
+					},
+					RdmaPortUnattributed: RdmaPortUnattributedMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortUnattributedMetricAttributeKey{RdmaPortUnattributedMetricAttributeKeyRdmaDeviceName},
 					},
 					RdmaPortUp: RdmaPortUpMetricConfig{
 						Enabled:             true,
@@ -229,7 +234,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 					RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
 						Enabled:             false,
 						AggregationStrategy: AggregationStrategyAvg,
-						EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
+						EnabledAttributes:   []RdmaDeviceInfoMetricAttributeKey{RdmaDeviceInfoMetricAttributeKeyRdmaDeviceName, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceBond, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceFirmwareVersion, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceIommuMode, RdmaDeviceInfoMetricAttributeKeyRdmaDeviceNumaNode, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAcsRedirect, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciAddress, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciMaxReadRequest, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciPhysicalFunction, RdmaDeviceInfoMetricAttributeKeyRdmaDevicePciRelaxedOrdering},
 					},
 					RdmaDevicePcieBandwidthLimit: RdmaDevicePcieBandwidthLimitMetricConfig{
 						Enabled:             false,
@@ -336,6 +341,11 @@ func TestMetricsBuilderConfig(t *testing.T) {
 						AggregationStrategy: AggregationStrategySum,
 						EnabledAttributes:   []RdmaPortTransportEventsMetricAttributeKey{RdmaPortTransportEventsMetricAttributeKeyRdmaDeviceName, RdmaPortTransportEventsMetricAttributeKeyRdmaDevicePort, RdmaPortTransportEventsMetricAttributeKeyRdmaCounterName},
 					},
+					RdmaPortUnattributed: RdmaPortUnattributedMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaPortUnattributedMetricAttributeKey{RdmaPortUnattributedMetricAttributeKeyRdmaDeviceName},
+					},
 					RdmaPortUp: RdmaPortUpMetricConfig{
 						Enabled:             false,
 						AggregationStrategy: AggregationStrategyAvg,
@@ -426,7 +436,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := loadMetricsBuilderConfig(t, tt.name)
-			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaDeviceInfoMetricConfig{}, RdmaDevicePcieBandwidthLimitMetricConfig{}, RdmaDevicePcieBandwidthNegotiatedMetricConfig{}, RdmaDevicePcieErrorsMetricConfig{}, RdmaDevicePcieStallTimeMetricConfig{}, RdmaDevicePcieStalledMetricConfig{}, RdmaIoMetricConfig{}, RdmaPortBandwidthLimitMetricConfig{}, RdmaPortCongestionPacketsMetricConfig{}, RdmaPortCorrectedBitsMetricConfig{}, RdmaPortDiscardsMetricConfig{}, RdmaPortErrorsMetricConfig{}, RdmaPortIoMetricConfig{}, RdmaPortLinkDownsMetricConfig{}, RdmaPortPacketsMetricConfig{}, RdmaPortPauseFramesMetricConfig{}, RdmaPortPauseStormsMetricConfig{}, RdmaPortPauseTimeMetricConfig{}, RdmaPortRequestErrorsMetricConfig{}, RdmaPortRequestsMetricConfig{}, RdmaPortTransmitWaitMetricConfig{}, RdmaPortTransportEventsMetricConfig{}, RdmaPortUpMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
+			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaDeviceInfoMetricConfig{}, RdmaDevicePcieBandwidthLimitMetricConfig{}, RdmaDevicePcieBandwidthNegotiatedMetricConfig{}, RdmaDevicePcieErrorsMetricConfig{}, RdmaDevicePcieStallTimeMetricConfig{}, RdmaDevicePcieStalledMetricConfig{}, RdmaIoMetricConfig{}, RdmaPortBandwidthLimitMetricConfig{}, RdmaPortCongestionPacketsMetricConfig{}, RdmaPortCorrectedBitsMetricConfig{}, RdmaPortDiscardsMetricConfig{}, RdmaPortErrorsMetricConfig{}, RdmaPortIoMetricConfig{}, RdmaPortLinkDownsMetricConfig{}, RdmaPortPacketsMetricConfig{}, RdmaPortPauseFramesMetricConfig{}, RdmaPortPauseStormsMetricConfig{}, RdmaPortPauseTimeMetricConfig{}, RdmaPortRequestErrorsMetricConfig{}, RdmaPortRequestsMetricConfig{}, RdmaPortTransmitWaitMetricConfig{}, RdmaPortTransportEventsMetricConfig{}, RdmaPortUnattributedMetricConfig{}, RdmaPortUpMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
 			require.Emptyf(t, diff, "Config mismatch (-expected +actual):\n%s", diff)
 		})
 	}
@@ -436,7 +446,7 @@ func TestRdmaDeviceInfoMetricsConfig_Validate(t *testing.T) {
 	require.NoError(t, cfg.Validate())
 
 	cfg.EnabledAttributes = []RdmaDeviceInfoMetricAttributeKey{"invalid"}
-	require.ErrorContains(t, cfg.Validate(), "metric rdma.device.info doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.acs_redirect, rdma.device.bond, rdma.device.firmware.version, rdma.device.iommu.mode, rdma.device.numa_node, rdma.device.pci.address, rdma.device.pci.max_read_request, rdma.device.pci.physical_function, rdma.device.pci.relaxed_ordering]")
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.device.info doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.bond, rdma.device.firmware.version, rdma.device.iommu.mode, rdma.device.numa_node, rdma.device.pci.acs_redirect, rdma.device.pci.address, rdma.device.pci.max_read_request, rdma.device.pci.physical_function, rdma.device.pci.relaxed_ordering]")
 
 	cfg = DefaultMetricsConfig().RdmaDeviceInfo
 	cfg.AggregationStrategy = "invalid"
@@ -691,6 +701,18 @@ func TestRdmaPortTransportEventsMetricsConfig_Validate(t *testing.T) {
 	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.transport.events doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, rdma.counter.name]")
 
 	cfg = DefaultMetricsConfig().RdmaPortTransportEvents
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaPortUnattributedMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaPortUnattributed
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaPortUnattributedMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.unattributed doesn't have an attribute invalid, valid attributes: [rdma.device.name]")
+
+	cfg = DefaultMetricsConfig().RdmaPortUnattributed
 	cfg.AggregationStrategy = "invalid"
 	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
 }

@@ -138,7 +138,7 @@ var MapAttributeRdmaWqeStage = map[string]AttributeRdmaWqeStage{
 var MetricsInfo = metricsInfo{
 	RdmaDeviceInfo: metricInfo{
 		Name:       "rdma.device.info",
-		Attributes: []string{"rdma.device.name", "rdma.device.acs_redirect", "rdma.device.bond", "rdma.device.firmware.version", "rdma.device.iommu.mode", "rdma.device.numa_node", "rdma.device.pci.address", "rdma.device.pci.max_read_request", "rdma.device.pci.physical_function", "rdma.device.pci.relaxed_ordering"},
+		Attributes: []string{"rdma.device.name", "rdma.device.bond", "rdma.device.firmware.version", "rdma.device.iommu.mode", "rdma.device.numa_node", "rdma.device.pci.acs_redirect", "rdma.device.pci.address", "rdma.device.pci.max_read_request", "rdma.device.pci.physical_function", "rdma.device.pci.relaxed_ordering"},
 	},
 	RdmaDevicePcieBandwidthLimit: metricInfo{
 		Name:       "rdma.device.pcie.bandwidth.limit",
@@ -224,6 +224,10 @@ var MetricsInfo = metricsInfo{
 		Name:       "rdma.port.transport.events",
 		Attributes: []string{"rdma.device.name", "rdma.device.port", "rdma.counter.name"},
 	},
+	RdmaPortUnattributed: metricInfo{
+		Name:       "rdma.port.unattributed",
+		Attributes: []string{"rdma.device.name"},
+	},
 	RdmaPortUp: metricInfo{
 		Name:       "rdma.port.up",
 		Attributes: []string{"rdma.device.name", "rdma.device.port", "network.interface.name", "rdma.port.link_layer", "rdma.port.state"},
@@ -305,6 +309,7 @@ type metricsInfo struct {
 	RdmaPortRequests                  metricInfo
 	RdmaPortTransmitWait              metricInfo
 	RdmaPortTransportEvents           metricInfo
+	RdmaPortUnattributed              metricInfo
 	RdmaPortUp                        metricInfo
 	RdmaQueues                        metricInfo
 	RdmaRqEmpty                       metricInfo
@@ -348,12 +353,6 @@ func WithNetworkInterfaceNameMetricAttribute(networkInterfaceNameAttributeValue 
 	})
 }
 
-func WithRdmaDeviceAcsRedirectMetricAttribute(rdmaDeviceAcsRedirectAttributeValue bool) MetricAttributeOption {
-	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
-		dp.Attributes().PutBool("rdma.device.acs_redirect", rdmaDeviceAcsRedirectAttributeValue)
-	})
-}
-
 func WithRdmaDeviceBondMetricAttribute(rdmaDeviceBondAttributeValue string) MetricAttributeOption {
 	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
 		dp.Attributes().PutStr("rdma.device.bond", rdmaDeviceBondAttributeValue)
@@ -375,6 +374,12 @@ func WithRdmaDeviceIommuModeMetricAttribute(rdmaDeviceIommuModeAttributeValue st
 func WithRdmaDeviceNumaNodeMetricAttribute(rdmaDeviceNumaNodeAttributeValue int64) MetricAttributeOption {
 	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
 		dp.Attributes().PutInt("rdma.device.numa_node", rdmaDeviceNumaNodeAttributeValue)
+	})
+}
+
+func WithRdmaDevicePciAcsRedirectMetricAttribute(rdmaDevicePciAcsRedirectAttributeValue bool) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutBool("rdma.device.pci.acs_redirect", rdmaDevicePciAcsRedirectAttributeValue)
 	})
 }
 
@@ -2517,6 +2522,97 @@ func newMetricRdmaPortTransportEvents(cfg RdmaPortTransportEventsMetricConfig) m
 	return m
 }
 
+type metricRdmaPortUnattributed struct {
+	data          pmetric.Metric                   // data buffer for generated metric.
+	config        RdmaPortUnattributedMetricConfig // metric config provided by user.
+	capacity      int                              // max observed number of data points added to the metric.
+	aggDataPoints []int64                          // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.port.unattributed metric with initial data.
+func (m *metricRdmaPortUnattributed) init() {
+	m.data.SetName("rdma.port.unattributed")
+	m.data.SetDescription("Bytes that the ports of a device sent and no traced work request explains, headers included.")
+	m.data.SetUnit("By")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaPortUnattributed) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaPortUnattributedMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaPortUnattributed) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaPortUnattributed) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaPortUnattributed(cfg RdmaPortUnattributedMetricConfig) metricRdmaPortUnattributed {
+	m := metricRdmaPortUnattributed{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
 type metricRdmaPortUp struct {
 	data          pmetric.Metric         // data buffer for generated metric.
 	config        RdmaPortUpMetricConfig // metric config provided by user.
@@ -3839,6 +3935,7 @@ type MetricsBuilder struct {
 	metricRdmaPortRequests                  metricRdmaPortRequests
 	metricRdmaPortTransmitWait              metricRdmaPortTransmitWait
 	metricRdmaPortTransportEvents           metricRdmaPortTransportEvents
+	metricRdmaPortUnattributed              metricRdmaPortUnattributed
 	metricRdmaPortUp                        metricRdmaPortUp
 	metricRdmaQueues                        metricRdmaQueues
 	metricRdmaRqEmpty                       metricRdmaRqEmpty
@@ -3900,6 +3997,7 @@ func NewMetricsBuilder(mbc MetricsBuilderConfig, settings receiver.Settings, opt
 		metricRdmaPortRequests:                  newMetricRdmaPortRequests(mbc.Metrics.RdmaPortRequests),
 		metricRdmaPortTransmitWait:              newMetricRdmaPortTransmitWait(mbc.Metrics.RdmaPortTransmitWait),
 		metricRdmaPortTransportEvents:           newMetricRdmaPortTransportEvents(mbc.Metrics.RdmaPortTransportEvents),
+		metricRdmaPortUnattributed:              newMetricRdmaPortUnattributed(mbc.Metrics.RdmaPortUnattributed),
 		metricRdmaPortUp:                        newMetricRdmaPortUp(mbc.Metrics.RdmaPortUp),
 		metricRdmaQueues:                        newMetricRdmaQueues(mbc.Metrics.RdmaQueues),
 		metricRdmaRqEmpty:                       newMetricRdmaRqEmpty(mbc.Metrics.RdmaRqEmpty),
@@ -4074,6 +4172,7 @@ func (mb *MetricsBuilder) EmitForResource(options ...ResourceMetricsOption) {
 	mb.metricRdmaPortRequests.emit(ils.Metrics())
 	mb.metricRdmaPortTransmitWait.emit(ils.Metrics())
 	mb.metricRdmaPortTransportEvents.emit(ils.Metrics())
+	mb.metricRdmaPortUnattributed.emit(ils.Metrics())
 	mb.metricRdmaPortUp.emit(ils.Metrics())
 	mb.metricRdmaQueues.emit(ils.Metrics())
 	mb.metricRdmaRqEmpty.emit(ils.Metrics())
@@ -4227,6 +4326,11 @@ func (mb *MetricsBuilder) RecordRdmaPortTransmitWaitDataPoint(ts pcommon.Timesta
 // RecordRdmaPortTransportEventsDataPoint adds a data point to rdma.port.transport.events metric.
 func (mb *MetricsBuilder) RecordRdmaPortTransportEventsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaCounterNameAttributeValue string, options ...MetricAttributeOption) {
 	mb.metricRdmaPortTransportEvents.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaCounterNameAttributeValue, options...)
+}
+
+// RecordRdmaPortUnattributedDataPoint adds a data point to rdma.port.unattributed metric.
+func (mb *MetricsBuilder) RecordRdmaPortUnattributedDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string) {
+	mb.metricRdmaPortUnattributed.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue)
 }
 
 // RecordRdmaPortUpDataPoint adds a data point to rdma.port.up metric.

@@ -89,6 +89,7 @@ func TestMetricsBuilder(t *testing.T) {
 			aggMap["rdma.port.requests"] = mb.metricRdmaPortRequests.config.AggregationStrategy
 			aggMap["rdma.port.transmit_wait"] = mb.metricRdmaPortTransmitWait.config.AggregationStrategy
 			aggMap["rdma.port.transport.events"] = mb.metricRdmaPortTransportEvents.config.AggregationStrategy
+			aggMap["rdma.port.unattributed"] = mb.metricRdmaPortUnattributed.config.AggregationStrategy
 			aggMap["rdma.port.up"] = mb.metricRdmaPortUp.config.AggregationStrategy
 			aggMap["rdma.queues"] = mb.metricRdmaQueues.config.AggregationStrategy
 			aggMap["rdma.rq.empty"] = mb.metricRdmaRqEmpty.config.AggregationStrategy
@@ -113,9 +114,9 @@ func TestMetricsBuilder(t *testing.T) {
 			allMetricsCount := 0
 			defaultMetricsCount++
 			allMetricsCount++
-			mb.RecordRdmaDeviceInfoDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDeviceAcsRedirectMetricAttribute(true), WithRdmaDeviceBondMetricAttribute("rdma.device.bond-val"), WithRdmaDeviceFirmwareVersionMetricAttribute("rdma.device.firmware.version-val"), WithRdmaDeviceIommuModeMetricAttribute("rdma.device.iommu.mode-val"), WithRdmaDeviceNumaNodeMetricAttribute(21), WithRdmaDevicePciAddressMetricAttribute("rdma.device.pci.address-val"), WithRdmaDevicePciMaxReadRequestMetricAttribute(32), WithRdmaDevicePciPhysicalFunctionMetricAttribute("rdma.device.pci.physical_function-val"), WithRdmaDevicePciRelaxedOrderingMetricAttribute(true))
+			mb.RecordRdmaDeviceInfoDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDeviceBondMetricAttribute("rdma.device.bond-val"), WithRdmaDeviceFirmwareVersionMetricAttribute("rdma.device.firmware.version-val"), WithRdmaDeviceIommuModeMetricAttribute("rdma.device.iommu.mode-val"), WithRdmaDeviceNumaNodeMetricAttribute(21), WithRdmaDevicePciAcsRedirectMetricAttribute(true), WithRdmaDevicePciAddressMetricAttribute("rdma.device.pci.address-val"), WithRdmaDevicePciMaxReadRequestMetricAttribute(32), WithRdmaDevicePciPhysicalFunctionMetricAttribute("rdma.device.pci.physical_function-val"), WithRdmaDevicePciRelaxedOrderingMetricAttribute(true))
 			if tt.name == "reaggregate_set" {
-				mb.RecordRdmaDeviceInfoDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDeviceAcsRedirectMetricAttribute(true), WithRdmaDeviceBondMetricAttribute("rdma.device.bond-val"), WithRdmaDeviceFirmwareVersionMetricAttribute("rdma.device.firmware.version-val"), WithRdmaDeviceIommuModeMetricAttribute("rdma.device.iommu.mode-val"), WithRdmaDeviceNumaNodeMetricAttribute(21), WithRdmaDevicePciAddressMetricAttribute("rdma.device.pci.address-val"), WithRdmaDevicePciMaxReadRequestMetricAttribute(32), WithRdmaDevicePciPhysicalFunctionMetricAttribute("rdma.device.pci.physical_function-val"), WithRdmaDevicePciRelaxedOrderingMetricAttribute(true))
+				mb.RecordRdmaDeviceInfoDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDeviceBondMetricAttribute("rdma.device.bond-val"), WithRdmaDeviceFirmwareVersionMetricAttribute("rdma.device.firmware.version-val"), WithRdmaDeviceIommuModeMetricAttribute("rdma.device.iommu.mode-val"), WithRdmaDeviceNumaNodeMetricAttribute(21), WithRdmaDevicePciAcsRedirectMetricAttribute(true), WithRdmaDevicePciAddressMetricAttribute("rdma.device.pci.address-val"), WithRdmaDevicePciMaxReadRequestMetricAttribute(32), WithRdmaDevicePciPhysicalFunctionMetricAttribute("rdma.device.pci.physical_function-val"), WithRdmaDevicePciRelaxedOrderingMetricAttribute(true))
 			}
 			defaultMetricsCount++
 			allMetricsCount++
@@ -245,6 +246,12 @@ func TestMetricsBuilder(t *testing.T) {
 			}
 			defaultMetricsCount++
 			allMetricsCount++
+			mb.RecordRdmaPortUnattributedDataPoint(ts, 1, "rdma.device.name-val")
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaPortUnattributedDataPoint(ts, 3, "rdma.device.name-val-2")
+			}
+			defaultMetricsCount++
+			allMetricsCount++
 			mb.RecordRdmaPortUpDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDevicePortMetricAttribute(16), WithNetworkInterfaceNameMetricAttribute("network.interface.name-val"), WithRdmaPortLinkLayerMetricAttribute("rdma.port.link_layer-val"), WithRdmaPortStateMetricAttribute("rdma.port.state-val"))
 			if tt.name == "reaggregate_set" {
 				mb.RecordRdmaPortUpDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDevicePortMetricAttribute(16), WithNetworkInterfaceNameMetricAttribute("network.interface.name-val"), WithRdmaPortLinkLayerMetricAttribute("rdma.port.link_layer-val"), WithRdmaPortStateMetricAttribute("rdma.port.state-val"))
@@ -365,6 +372,7 @@ func TestMetricsBuilder(t *testing.T) {
 				assert.Empty(t, mb.metricRdmaPortRequests.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaPortTransmitWait.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaPortTransportEvents.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaPortUnattributed.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaPortUp.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaQueues.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaRqEmpty.aggDataPoints)
@@ -422,9 +430,6 @@ func TestMetricsBuilder(t *testing.T) {
 						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
 						assert.True(t, ok)
 						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
-						rdmaDeviceAcsRedirectAttrVal, ok := dp.Attributes().Get("rdma.device.acs_redirect")
-						assert.True(t, ok)
-						assert.True(t, rdmaDeviceAcsRedirectAttrVal.Bool())
 						rdmaDeviceBondAttrVal, ok := dp.Attributes().Get("rdma.device.bond")
 						assert.True(t, ok)
 						assert.Equal(t, "rdma.device.bond-val", rdmaDeviceBondAttrVal.Str())
@@ -437,6 +442,9 @@ func TestMetricsBuilder(t *testing.T) {
 						rdmaDeviceNumaNodeAttrVal, ok := dp.Attributes().Get("rdma.device.numa_node")
 						assert.True(t, ok)
 						assert.EqualValues(t, 21, rdmaDeviceNumaNodeAttrVal.Int())
+						rdmaDevicePciAcsRedirectAttrVal, ok := dp.Attributes().Get("rdma.device.pci.acs_redirect")
+						assert.True(t, ok)
+						assert.True(t, rdmaDevicePciAcsRedirectAttrVal.Bool())
 						rdmaDevicePciAddressAttrVal, ok := dp.Attributes().Get("rdma.device.pci.address")
 						assert.True(t, ok)
 						assert.Equal(t, "rdma.device.pci.address-val", rdmaDevicePciAddressAttrVal.Str())
@@ -1518,6 +1526,50 @@ func TestMetricsBuilder(t *testing.T) {
 						_, ok := dp.Attributes().Get("rdma.device.name")
 						assert.False(t, ok)
 						_, ok = dp.Attributes().Get("rdma.counter.name")
+						assert.False(t, ok)
+					}
+				case "rdma.port.unattributed":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.port.unattributed"], "Found a duplicate in the metrics slice: rdma.port.unattributed")
+						validatedMetrics["rdma.port.unattributed"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Bytes that the ports of a device sent and no traced work request explains, headers included.", mi.Description())
+						assert.Equal(t, "By", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.port.unattributed"], "Found a duplicate in the metrics slice: rdma.port.unattributed")
+						validatedMetrics["rdma.port.unattributed"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Bytes that the ports of a device sent and no traced work request explains, headers included.", mi.Description())
+						assert.Equal(t, "By", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.port.unattributed"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
 						assert.False(t, ok)
 					}
 				case "rdma.port.up":
