@@ -28,10 +28,8 @@ receivers:
   rdma:
     threshold: 20ms
     collection_interval: 1s
-    max_exported_per_second: 1000
     error_mode: propagate
-    SETTINGS
-exporters:
+SETTINGSexporters:
   file/metrics: {path: DIR/metrics.jsonl, flush_interval: 100ms}
   file/traces: {path: DIR/traces.jsonl, flush_interval: 100ms}
   file/logs: {path: DIR/logs.jsonl, flush_interval: 100ms}

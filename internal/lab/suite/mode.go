@@ -15,13 +15,17 @@ type mode struct {
 	name string
 	// polls is what the collector calls the way in which poll_cq is observed.
 	polls string
-	// settings are keys of the receiver that lead to it, none for the default.
+	// settings are lines of the receiver's configuration, beside those that all
+	// collectors under test have.
 	settings string
 }
 
+// exportMany lets the tests see each slow request of theirs.
+const exportMany = "    max_exported_per_second: 1000\n"
+
 // atSites is the mode of a collector as it comes, once its completion sites
 // have agreed with entry and return.
-func atSites() mode { return mode{name: "at sites", polls: "site"} }
+func atSites() mode { return mode{name: "at sites", polls: "site", settings: exportMany} }
 
 // modes are those in which the data path is tested. All other tests run in the
 // first.

@@ -59,7 +59,9 @@ func throughput(ctx context.Context, g *Guest) (string, error) {
 // measureTraced measures beside a collector at its completion sites, which ends
 // after that and leaves no probe behind.
 func (g *Guest) measureTraced(ctx context.Context, runs []perftest.Run, results [][]float64) error {
-	c, err := g.runningCollector(ctx)
+	// As it comes it exports few of the requests, all of which are slow here:
+	// they wait in a queue of 128.
+	c, err := g.collectorIn(ctx, mode{name: "default", polls: "site"})
 	if err != nil {
 		return err
 	}
