@@ -29,6 +29,8 @@ func All() []Test {
 	tests := reconcileTests()
 	return append(tests,
 		Test{"read latency agrees with perftest", readLatency},
+		Test{"port counters are the driver's", portCounters},
+		Test{"resources are listed", resourcesAreListed},
 		Test{"rping is seen", rpingIsSeen},
 		Test{"ibv_rc_pingpong is seen", pingpongIsSeen},
 		Test{"short-lived client is named", shortLivedIsNamed},
