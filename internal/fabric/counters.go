@@ -5,7 +5,7 @@ package fabric
 // read.
 func Counters() []Counter {
 	var all []Counter
-	for _, some := range [][]Counter{portCounters(), hardwareCounters(), ethtoolCounters(), aerCounters()} {
+	for _, some := range [][]Counter{portCounters(), hardwareCounters(), otherCounters(), ethtoolCounters(), aerCounters()} {
 		all = append(all, some...)
 	}
 	return all

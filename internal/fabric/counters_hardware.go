@@ -200,19 +200,19 @@ func hardwareCounters() []Counter {
 		},
 		{
 			Name: "tx_bytes", Metric: MetricPortIO, Unit: "By", Direction: DirectionTransmit,
-			Meaning: "EFA: bytes sent.",
+			Meaning: "EFA, bnxt_re: bytes sent.",
 		},
 		{
 			Name: "rx_bytes", Metric: MetricPortIO, Unit: "By", Direction: DirectionReceive,
-			Meaning: "EFA: bytes received.",
+			Meaning: "EFA, bnxt_re: bytes received.",
 		},
 		{
 			Name: "tx_pkts", Metric: MetricPortPackets, Unit: "{packet}", Direction: DirectionTransmit,
-			Meaning: "EFA: packets sent.",
+			Meaning: "EFA, bnxt_re: packets sent.",
 		},
 		{
 			Name: "rx_pkts", Metric: MetricPortPackets, Unit: "{packet}", Direction: DirectionReceive,
-			Meaning: "EFA: packets received.",
+			Meaning: "EFA, bnxt_re: packets received.",
 		},
 		{
 			Name: "rx_drops", Metric: MetricPortDiscards, Unit: "{packet}", Direction: DirectionReceive,

@@ -30,6 +30,8 @@ func All() []Test {
 	tests = append(tests, dataPathTests(modes()[0])...)
 	tests = append(tests,
 		Test{"starved poller is told from slow device", starvedPoller},
+		Test{"port counters are the driver's", portCounters},
+		Test{"resources are listed", resourcesAreListed},
 		Test{"rping is seen", rpingIsSeen},
 		Test{"ibv_rc_pingpong is seen", pingpongIsSeen},
 		Test{"short-lived client is named", shortLivedIsNamed},
