@@ -31,8 +31,8 @@ type kernelSide struct {
 	entryReturn bool
 	// system are the probes that belong to no library.
 	system []link.Link
-	// nextDevice and interval are variables shared with the programs.
-	nextDevice, interval *ebpf.Variable
+	// nextDevice, interval and costTick are variables shared with the programs.
+	nextDevice, interval, costTick *ebpf.Variable
 	// watchesFiles says whether the probe on file mappings was loaded.
 	watchesFiles bool
 }
@@ -169,7 +169,8 @@ func (k *kernelSide) bind() error {
 		}
 	}
 	k.nextDevice = k.collection.Variables["next_device"]
-	k.interval = k.collection.Variables["collection"]
+	k.interval = k.collection.Variables[bpf.TrackerVarCollection]
+	k.costTick = k.collection.Variables[bpf.TrackerVarCostTick]
 	return errors.Join(errs[:]...)
 }
 

@@ -45,6 +45,7 @@ type Tracer struct {
 	undecodable atomic.Uint64
 	missed      atomic.Uint64
 	denials     *denials
+	meter       cpuMeter
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -69,6 +70,12 @@ type Tracer struct {
 	nextCQScan uint64
 	// unforgotten says that processes ended since the last scan.
 	unforgotten bool
+	// agent and costTick belong to the governor; unobserved counts work requests
+	// that were outstanding when their library ceased to be observed.
+	agent      agentShare
+	costTick   uint32
+	nextIdle   time.Time
+	unobserved uint64
 }
 
 // Start loads the programs, probes every verbs library that is installed or in
@@ -125,7 +132,10 @@ func rooted(root, path string) string {
 }
 
 func (t *Tracer) begin(ctx context.Context) error {
-	if err := tryReturnProbe(t.side.collection.Programs[bpf.TrackerProgLeavePostRecv], t.kind); err != nil {
+	if err := tryReturnProbe(t.side, t.kind); err != nil {
+		return err
+	}
+	if err := t.calibrate(); err != nil {
 		return err
 	}
 	if err := t.side.attachSystem(); err != nil {
@@ -148,6 +158,9 @@ func (t *Tracer) begin(ctx context.Context) error {
 	if err := t.probeEverything(); err != nil {
 		return err
 	}
+	now := time.Now()
+	t.agent = newAgentShare(now, t.meter.total())
+	t.run(func() { t.turnRegularly(background) })
 	t.run(func() { t.scanRegularly(background) })
 	t.run(func() { t.searchRegularly(background) })
 	if !t.side.watchesFiles {
@@ -156,8 +169,9 @@ func (t *Tracer) begin(ctx context.Context) error {
 	return nil
 }
 
+// run starts a goroutine of the tracer's own, whose CPU time is counted.
 func (t *Tracer) run(f func()) {
-	t.done.Go(f)
+	t.done.Go(func() { t.meter.run(f) })
 }
 
 // Completions delivers slow completions, the oldest first. When nobody reads,
@@ -237,7 +251,6 @@ func (t *Tracer) scan() error {
 		t.reportStuck(now),
 		t.forgetIdleCQs(now),
 		t.dropDuplicates(),
-		t.turnPolls(),
 	}
 	t.decideAboutAll()
 	for process, since := range t.ending {

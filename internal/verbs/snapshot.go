@@ -120,8 +120,12 @@ type ProbeInfo struct {
 	// (such as "mlx5"), Functions what is probed in it.
 	Library, Provider string
 	Functions         []string
-	// Mode is how completions are observed: "windows" for entry and return.
+	// Mode is how the functions are observed: "site" at completion sites,
+	// "windows" at entry and return, "comparing" at both, "off" not at all.
 	Mode string
+	// Observed is the part of the time since the last snapshot for which the
+	// library was observed, from 0 to 1. Sums are of what was observed.
+	Observed float64
 	// Link is "multi" or "perf_event".
 	Link string
 }
