@@ -61,6 +61,7 @@ type attachment struct {
 	// schedule says when it is observed; failures counts how often in a row its
 	// probes were not attached for a window, off that they are not tried again.
 	schedule schedule
+	credit   credit
 	failures int
 	off      bool
 	// used is when a search last found a process with the file.
@@ -85,7 +86,7 @@ func (k *kernelSide) attach(file provider.File, open *os.File, cookie uint32, ki
 		_ = open.Close()
 		return nil, fmt.Errorf("probing %s: %w", file.DisplayPath, err)
 	}
-	a := &attachment{file: file, open: open, cookie: cookie, executable: executable, schedule: newSchedule(time.Now())}
+	a := &attachment{file: file, open: open, cookie: cookie, executable: executable, schedule: newSchedule(time.Now()), credit: credit{left: verification}}
 	points := dataPath
 	if file.Library.Kind == provider.Verbs {
 		points = controlPath
@@ -112,6 +113,12 @@ func (k *kernelSide) attach(file provider.File, open *os.File, cookie uint32, ki
 // alone.
 func (a *attachment) gathersEvidence() bool {
 	return slices.ContainsFunc(a.polls, func(f *pollFunction) bool { return f.evidence.open })
+}
+
+// compares says whether completion sites are being compared with entry and
+// return.
+func (a *attachment) compares() bool {
+	return slices.ContainsFunc(a.polls, func(f *pollFunction) bool { return f.ladder.mode == modeComparing })
 }
 
 // placed is a point at its file offsets.

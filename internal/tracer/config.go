@@ -45,6 +45,9 @@ type Config struct {
 	// takesFile selects the libraries that are probed; nil takes all. It lets
 	// tests look at their own alone.
 	takesFile func(path string) bool
+	// evidenceEvery is evidenceEvery of evidence.go when it is 0. It lets tests
+	// have more of it.
+	evidenceEvery time.Duration
 }
 
 const (
@@ -67,6 +70,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxThreadCPURatio < 0 || c.MaxAgentCPUCores < 0 {
 		return c, errors.New("tracer: MaxThreadCPURatio and MaxAgentCPUCores must not be negative")
+	}
+	if c.evidenceEvery == 0 {
+		c.evidenceEvery = evidenceEvery
 	}
 	if c.Root == "" {
 		c.Root = "/"

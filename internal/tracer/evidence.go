@@ -27,15 +27,19 @@ const (
 )
 
 // evidence decides when entries are probed beside sites. It touches no probe.
+// every is the least time from one window to the next.
 type evidence struct {
 	open  bool
 	since time.Time
 	next  time.Time
 	spent time.Duration
+	every time.Duration
 }
 
 // begin is told that sites observe alone from now on.
-func (e *evidence) begin(now time.Time) { *e = evidence{since: now, next: now.Add(evidenceEvery)} }
+func (e *evidence) begin(now time.Time) {
+	*e = evidence{since: now, next: now.Add(e.every), every: e.every}
+}
 
 // turn says whether to probe entries, from now on. spent is what the busiest
 // thread paid since the last call, ratio the bound on a thread's cost (0: none);
@@ -44,19 +48,19 @@ func (e *evidence) turn(now time.Time, spent time.Duration, ratio float64, wante
 	if !e.open {
 		due := !now.Before(e.next) || wanted && now.Sub(e.since) >= drainEvery
 		if due {
-			*e = evidence{open: true, since: now, next: e.next}
+			*e = evidence{open: true, since: now, next: e.next, every: e.every}
 		}
 		return due
 	}
 	e.spent += spent
-	if now.Sub(e.since) < evidenceTime {
+	if now.Sub(e.since) < evidenceTime-turnSlack {
 		return true
 	}
-	pause := evidenceEvery
+	pause := e.every
 	if ratio > 0 {
 		pause = max(pause, time.Duration(float64(e.spent)/(ratio*evidencePart)))
 	}
-	*e = evidence{since: now, next: now.Add(pause)}
+	*e = evidence{since: now, next: now.Add(pause), every: e.every}
 	return false
 }
 

@@ -11,6 +11,9 @@ import "time"
 const (
 	// turnInterval is how often costs are looked at and modes change.
 	turnInterval = 200 * time.Millisecond
+	// turnSlack is how much earlier than planned a turn may come and still be
+	// the one that was meant.
+	turnSlack = turnInterval / 4
 	// assessTime is over how long a library's cost is averaged while it is
 	// observed all the time.
 	assessTime = time.Second
@@ -47,6 +50,32 @@ func (b bounds) gap(spent, length time.Duration) time.Duration {
 	return gap
 }
 
+// spends reports whether so much is already more than a thread may pay in such a
+// length of time.
+func (b bounds) spends(spent, length time.Duration) bool {
+	return b.threadRatio > 0 && float64(spent) > b.threadRatio*float64(length)
+}
+
+// verification is what the comparison of completion sites with entry and return
+// may cost the busiest thread beyond the bounds: a second of traps, once in a
+// while, spares the library a gap, after which its queues would be unsynced.
+const verification = time.Second
+
+// credit is what is left of that.
+type credit struct{ left time.Duration }
+
+// covers takes the cost of a comparison from the credit, and reports whether it
+// sufficed. Without a comparison it grows back by part of the thread's budget.
+func (c *credit) covers(comparing bool, spent, elapsed time.Duration, b bounds) bool {
+	if !comparing {
+		c.left = min(c.left+time.Duration(float64(elapsed)*b.threadRatio*evidencePart), verification)
+		return false
+	}
+	covered := c.left >= spent
+	c.left = max(c.left-spent, 0)
+	return covered
+}
+
 // schedule decides when one library is observed. It touches no probe.
 type schedule struct {
 	// open says whether it is observed, governed whether in windows.
@@ -76,7 +105,8 @@ func newSchedule(now time.Time) schedule {
 }
 
 // turn decides anew. spent is what the busiest thread paid since the last turn;
-// apart says that it was for evidence, which has a budget of its own.
+// apart says that it was for evidence or verification, which have budgets of
+// their own.
 func (s *schedule) turn(now time.Time, spent time.Duration, apart bool, b bounds) move {
 	elapsed := now.Sub(s.seen)
 	s.account(now)
@@ -89,12 +119,12 @@ func (s *schedule) turn(now time.Time, spent time.Duration, apart bool, b bounds
 	}
 	s.spent += spent
 	length := now.Sub(s.since)
-	if length < s.window {
-		return moveStay
-	}
 	allowed := b
 	if !s.governed {
 		allowed.threadRatio *= 1 - evidencePart
+	}
+	if length < s.window-turnSlack && (length < shortestWindow-turnSlack || !allowed.spends(s.spent, s.window)) {
+		return moveStay
 	}
 	if allowed.gap(s.spent, length) <= 0 {
 		s.keep(now, length, b)
@@ -110,7 +140,7 @@ func (s *schedule) wait(now time.Time, spent time.Duration, b bounds) move {
 	if b.threadRatio > 0 {
 		s.resume = s.resume.Add(time.Duration(float64(spent) / b.threadRatio))
 	}
-	if now.Before(s.resume) {
+	if now.Add(turnSlack).Before(s.resume) {
 		return moveStay
 	}
 	return moveOpen

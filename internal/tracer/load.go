@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -29,6 +30,8 @@ type kernelSide struct {
 	freeSites []uint32
 	// entryReturn leaves completion sites alone.
 	entryReturn bool
+	// evidenceEvery is the time between two looks at empty polls.
+	evidenceEvery time.Duration
 	// system are the probes that belong to no library.
 	system []link.Link
 	// nextDevice, interval and costTick are variables shared with the programs.
@@ -72,7 +75,7 @@ func load(cfg Config, kind linkKind) (*kernelSide, error) {
 	if err != nil {
 		return nil, loadError(err)
 	}
-	side := &kernelSide{collection: collection, watchesFiles: watches, entryReturn: cfg.EntryReturn}
+	side := &kernelSide{collection: collection, watchesFiles: watches, entryReturn: cfg.EntryReturn, evidenceEvery: cfg.evidenceEvery}
 	if err := errors.Join(side.bind(), side.fillPools()); err != nil {
 		return nil, errors.Join(err, side.close())
 	}

@@ -62,6 +62,7 @@ func (k *kernelSide) newPoll(executable *link.Executable, library *provider.Libr
 		return nil, err
 	}
 	f.ladder = newLadder(time.Now(), f.sites != nil)
+	f.evidence.every = k.evidenceEvery
 	return f, nil
 }
 

@@ -83,7 +83,9 @@ func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
 // govern opens and closes the library's windows.
 func (t *Tracer) govern(a *attachment, now time.Time, spent time.Duration) error {
 	before := a.schedule.governed
-	move := a.schedule.turn(now, spent, a.gathersEvidence(), bounds{threadRatio: t.cfg.MaxThreadCPURatio, share: t.agent.share})
+	held := bounds{threadRatio: t.cfg.MaxThreadCPURatio, share: t.agent.share}
+	verifying := a.credit.covers(a.compares(), spent, now.Sub(a.schedule.seen), held)
+	move := a.schedule.turn(now, spent, verifying || a.gathersEvidence(), held)
 	if a.schedule.governed != before {
 		t.logSchedule(a)
 	}
