@@ -64,6 +64,8 @@ type attachment struct {
 	credit   credit
 	failures int
 	off      bool
+	// hit says that a process has called its functions.
+	hit bool
 	// used is when a search last found a process with the file.
 	used time.Time
 }

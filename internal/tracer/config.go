@@ -40,7 +40,8 @@ type Config struct {
 	EntryReturn bool
 	// MaxThreadCPURatio is the part of a traced thread's time that probes may
 	// take, and MaxAgentCPUCores the CPU time per second of the tracer itself. A
-	// library over one of them is observed in windows. 0 sets no bound.
+	// library over one of them is observed in windows. 0 sets no bound, nor does
+	// the whole of a thread.
 	MaxThreadCPURatio, MaxAgentCPUCores float64
 	// takesFile selects the libraries that are probed; nil takes all. It lets
 	// tests look at their own alone.
@@ -70,6 +71,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxThreadCPURatio < 0 || c.MaxAgentCPUCores < 0 {
 		return c, errors.New("tracer: MaxThreadCPURatio and MaxAgentCPUCores must not be negative")
+	}
+	if c.MaxThreadCPURatio >= 1 {
+		c.MaxThreadCPURatio = 0
 	}
 	if c.evidenceEvery == 0 {
 		c.evidenceEvery = evidenceEvery

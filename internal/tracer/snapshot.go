@@ -252,6 +252,7 @@ func (t *Tracer) probeInfo() []verbs.ProbeInfo {
 			Provider: a.file.Library.Name,
 			Mode:     string(modeOfOthers(a)),
 			Link:     string(t.kind),
+			Used:     a.hit,
 			Observed: a.schedule.takeShare(time.Now()),
 		}
 		for _, target := range a.file.Library.Targets {

@@ -64,6 +64,7 @@ func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
 		return err
 	}
 	spent := time.Duration(library.BusiestNs)
+	a.hit = a.hit || spent > 0
 	if err := t.govern(a, now, spent); err != nil {
 		return err
 	}

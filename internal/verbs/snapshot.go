@@ -123,6 +123,10 @@ type ProbeInfo struct {
 	// Mode is how the functions are observed: "site" at completion sites,
 	// "windows" at entry and return, "comparing" at both, "off" not at all.
 	Mode string
+	// Used reports whether they have been called so that it shows in costs. It is
+	// never true of libibverbs, whose functions are called when queues come and
+	// go.
+	Used bool
 	// Observed is the part of the time since the last snapshot for which the
 	// library was observed, from 0 to 1. Sums are of what was observed.
 	Observed float64
