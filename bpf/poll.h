@@ -1,15 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include "cost.h"
 #include "maps/poll_functions.h"
 #include "receive.h"
+
+static __always_inline struct poll_function *function_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&poll_functions, &index);
+}
+
+/* Whether the return of the call that the thread is in delivers. That is settled
+ * once for each call, at its entry, so that no completion is delivered both by a
+ * site and by a return, or by neither, when user space changes from the one to
+ * the other. A call whose return was not seen is over when user space begins
+ * anew. */
+static __always_inline bool return_delivers(struct call *call)
+{
+	struct poll_function *function;
+
+	if (!call->active || !call->returns)
+		return false;
+	function = function_at(call->function);
+	return function && call->entry_ns >= function->since_ns;
+}
+
+static __always_inline void leave_inside(__u32 index)
+{
+	struct poll_function *function = function_at(index);
+
+	if (function)
+		__sync_fetch_and_sub(&function->inside, 1);
+}
 
 static __always_inline void poll_entered(struct pt_regs *ctx, __u64 cookie)
 {
 	struct thread *thread = this_thread();
 
-	if (!thread || !enter_call(&thread->poll, ctx, COOKIE_LIBRARY(cookie), bpf_ktime_get_ns()))
+	if (!thread || !observes(thread, COOKIE_LIBRARY(cookie), HIT_ENTRY))
 		return;
+	struct poll_function *function = function_at(COOKIE_INDEX(cookie));
+	bool abandoned = return_delivers(&thread->poll);
+	__u32 before = thread->poll.function;
+	if (!function)
+		return;
+	if (!function->returns) {
+		if (thread->poll.cookie == COOKIE_LIBRARY(cookie))
+			thread->poll.active = 0;
+		if (abandoned && !thread->poll.active)
+			leave_inside(before);
+		return;
+	}
+	if (!enter_call(&thread->poll, ctx, COOKIE_LIBRARY(cookie), bpf_ktime_get_ns()))
+		return;
+	if (abandoned)
+		leave_inside(before);
+	__sync_fetch_and_add(&function->inside, 1);
+	thread->poll.returns = 1;
 	thread->site_hits = 0;
 	thread->site_digest = 0;
 	thread->poll.function = COOKIE_INDEX(cookie);
@@ -142,9 +189,11 @@ static __always_inline void deliver_batch(struct thread *thread, struct cq *cq, 
 
 	delivery->cq_address = thread->poll.object;
 	/* Another thread's poll that began during this one says nothing of what
-	 * this one found. */
-	delivery->short_poll_ns = cq && cq->short_poll_ns < thread->poll.entry_ns ? cq->short_poll_ns :
-			          cq && cq->short_poll_ns ? thread->poll.entry_ns : 0;
+	 * this one found, and one that was seen before polls went by unseen not
+	 * when the thread looked last. */
+	struct poll_function *function = function_at(thread->poll.function);
+	__u64 short_poll_ns = cq && function && cq->short_poll_ns >= function->since_ns ? cq->short_poll_ns : 0;
+	delivery->short_poll_ns = short_poll_ns < thread->poll.entry_ns ? short_poll_ns : thread->poll.entry_ns;
 	delivery->evidence_ns = ~0ULL;
 	delivery->steps = SEARCH_STEPS;
 	delivery->now = bpf_ktime_get_ns();
@@ -187,7 +236,7 @@ LOOP_BODY(digest_delivered, struct digesting)
 static __noinline void compare_sites(struct thread *thread, int result)
 {
 	__u32 index = thread->poll.function;
-	struct poll_function *function = bpf_map_lookup_elem(&poll_functions, &index);
+	struct poll_function *function = function_at(index);
 
 	/* A call that fails may have taken completions off the queue that its
 	 * caller never sees. */
@@ -217,9 +266,9 @@ static __noinline void compare_sites(struct thread *thread, int result)
 /* Whether completion sites deliver what entry and return do not. */
 static __always_inline bool has_sites(__u32 index)
 {
-	struct poll_function *function = bpf_map_lookup_elem(&poll_functions, &index);
+	struct poll_function *function = function_at(index);
 
-	return function && function->compares;
+	return function && (function->compares || !function->returns);
 }
 
 static __always_inline void poll_returned(int result, __u64 cookie)
@@ -232,23 +281,26 @@ static __always_inline void poll_returned(int result, __u64 cookie)
 			note_loss(&caller);
 		return;
 	}
+	if (!observes(thread, COOKIE_LIBRARY(cookie), HIT_RETURN))
+		return;
 	struct call *call = &thread->poll;
 	__u32 n = result > 0 ? result : 0;
-	switch (leave_call(call, COOKIE_LIBRARY(cookie))) {
-	case LEFT_DUPLICATE:
+	bool delivers = return_delivers(call);
+	enum left left = leave_call(call, COOKIE_LIBRARY(cookie));
+	if (left == LEFT_DUPLICATE) {
 		count_n(COMPLETIONS_SEEN, n);
 		count_n(COMPLETIONS_DUPLICATE, n);
 		return;
-	case LEFT_UNKNOWN:
+	}
+	if (left == LEFT_UNKNOWN || !delivers) {
 		if (has_sites(COOKIE_INDEX(cookie)))
 			return;
 		count(LOSS_RETURN_WITHOUT_ENTRY);
 		if (result)
 			note_loss(&caller);
 		return;
-	case LEFT:
-		break;
 	}
+	leave_inside(call->function);
 	compare_sites(thread, result);
 	if (n > call->count)
 		n = call->count;

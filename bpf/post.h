@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include "cost.h"
 #include "cq.h"
 #include "entry.h"
 #include "loop.h"
@@ -334,6 +335,8 @@ static __always_inline void post_entered(struct pt_regs *ctx, __u32 cookie)
 		note_loss(&caller);
 		return;
 	}
+	if (!observes(thread, cookie, HIT_ENTRY))
+		return;
 	struct call *call = &thread->post;
 	struct call before = *call;
 	if (!enter_call(call, ctx, cookie, now))
@@ -371,6 +374,7 @@ static __always_inline void post_entered(struct pt_regs *ctx, __u32 cookie)
 	bool overlapped = enter_post(queue, call);
 	record_chain(queue, call, &chain, caller.tid, overlapped);
 	queue->activity_ns = now;
+	charge_work(thread, now);
 }
 
 struct returning {
@@ -489,6 +493,8 @@ static __always_inline void post_returned(int result, __u32 cookie)
 		note_loss(&caller);
 		return;
 	}
+	if (!observes(thread, cookie, HIT_RETURN))
+		return;
 	struct call *call = &thread->post;
 	enum left left = leave_call(call, cookie);
 	if (left == LEFT_UNKNOWN) {

@@ -67,7 +67,9 @@ static __always_inline void receive_entered(struct pt_regs *ctx, bool shared, __
 {
 	struct thread *thread = this_thread();
 
-	if (!thread || !enter_call(&thread->receive, ctx, cookie, bpf_ktime_get_ns()))
+	if (!thread || !observes(thread, cookie, HIT_ENTRY))
+		return;
+	if (!enter_call(&thread->receive, ctx, cookie, bpf_ktime_get_ns()))
 		return;
 	struct call *call = &thread->receive;
 	struct caller caller = current_caller();
@@ -79,6 +81,7 @@ static __always_inline void receive_entered(struct pt_regs *ctx, bool shared, __
 	call->count = 0;
 	if (!queue)
 		return;
+	queue->library = cookie;
 	if (queue->recv_posted == 0 && seen_from_start(queue, cookie))
 		queue->recv_known = 1;
 	struct chain chain = measure_chain(wr);
@@ -98,7 +101,9 @@ static __always_inline void receive_returned(int result, __u32 cookie)
 {
 	struct thread *thread = this_thread();
 
-	if (!thread || leave_call(&thread->receive, cookie) != LEFT || result == 0)
+	if (!thread || !observes(thread, cookie, HIT_RETURN))
+		return;
+	if (leave_call(&thread->receive, cookie) != LEFT || result == 0)
 		return;
 	struct call *call = &thread->receive;
 	struct queue *queue = queue_of_call(call);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include "look.h"
 #include "maps/sites.h"
 #include "poll.h"
 #include "sched.h"
@@ -108,8 +109,14 @@ __noinline int deliver_at_site(__u64 cq_address)
 	delivery->cq_address = cq_address;
 	delivery->now = bpf_ktime_get_ns();
 	note_absence(delivery);
+	__u64 look_ns = last_look(thread, delivery);
+	if (look_ns) {
+		delivery->short_poll_ns = look_ns;
+		delivery->evidence_ns = ~0ULL;
+	}
 	delivery->steps = SEARCH_STEPS;
 	deliver(delivery);
+	charge_work(thread, delivery->now);
 	return 0;
 }
 
@@ -125,8 +132,9 @@ static __always_inline void site_reached(struct pt_regs *ctx, __u64 cookie)
 		note_loss(&caller);
 		return;
 	}
-	if (!site)
+	if (!site || !observes(thread, COOKIE_LIBRARY(cookie), HIT_ENTRY))
 		return;
+	thread->look_hits++;
 	struct ibv_wc *wc = &thread->delivery.wc;
 	__u64 address = locate(ctx, &site->wc);
 	if (bpf_probe_read_user(wc, sizeof(*wc), (void *)address)) {
@@ -138,8 +146,7 @@ static __always_inline void site_reached(struct pt_regs *ctx, __u64 cookie)
 	apply_overrides(ctx, site, wc);
 	/* Inside of a call that was seen to begin, its return delivers: this is
 	 * the comparison of both ways. */
-	struct poll_function *function = bpf_map_lookup_elem(&poll_functions, &site->function);
-	if (thread->poll.active && function && function->compares) {
+	if (return_delivers(&thread->poll)) {
 		if (thread->poll.function == site->function &&
 		    thread->poll.cookie == COOKIE_LIBRARY(cookie)) {
 			thread->site_digest = digest_completion(thread->site_digest, wc);

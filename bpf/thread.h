@@ -22,6 +22,13 @@ static __always_inline bool is_dropped(__u32 cookie)
 	return !library || library->dropped;
 }
 
+static __always_inline __u64 attached_since(__u32 cookie)
+{
+	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
+
+	return library ? library->attached_ns : 0;
+}
+
 static __always_inline void count_duplicate(__u32 cookie)
 {
 	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
@@ -43,8 +50,8 @@ static __always_inline bool enter_call(struct call *call, struct pt_regs *ctx, _
 		return false;
 	}
 	/* The return of the call before was not seen: it was left by a jump, or
-	 * this one interrupts it. */
-	if (call->active)
+	 * this one interrupts it. Or nobody looked when it returned. */
+	if (call->active && call->entry_ns > attached_since(cookie))
 		count(LOSS_NESTED_CALL);
 	call->entry_ns = now;
 	call->stack = STACK(ctx);

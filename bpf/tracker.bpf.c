@@ -21,6 +21,7 @@ const enum queue_sync *type_queue_sync __attribute__((unused));
 const enum entry_state *type_entry_state __attribute__((unused));
 const enum stage *type_stage __attribute__((unused));
 const enum site_place_kind *type_site_place_kind __attribute__((unused));
+const enum hit *type_hit __attribute__((unused));
 
 /* The data path, on the functions of a provider. The cookie of each probe is
  * the index of its library. */
@@ -71,6 +72,13 @@ SEC("uretprobe/poll_cq")
 int leave_poll_cq(struct pt_regs *ctx)
 {
 	poll_returned(RET(ctx), bpf_get_attach_cookie(ctx));
+	return 0;
+}
+
+SEC("uprobe/poll_cq")
+int look_poll_cq(struct pt_regs *ctx)
+{
+	looked(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 

@@ -144,12 +144,21 @@ type TrackerFileKey struct {
 	Generation uint32
 }
 
+type TrackerHit uint32
+
+const (
+	TrackerHitHIT_ENTRY  TrackerHit = 0
+	TrackerHitHIT_RETURN TrackerHit = 1
+	TrackerHitHITS       TrackerHit = 2
+)
+
 type TrackerLibrary struct {
 	_          structs.HostLayout
 	AttachedNs uint64
 	Duplicates uint64
 	Suspicions uint64
 	Dropped    uint64
+	BusiestNs  uint64
 }
 
 type TrackerPollFunction struct {
@@ -158,8 +167,11 @@ type TrackerPollFunction struct {
 	EmptyPolls   uint64
 	WrongCount   uint64
 	WrongContent uint64
+	SinceNs      uint64
+	Returns      uint32
 	Compares     uint32
-	Pad          uint32
+	Looks        uint32
+	Inside       uint32
 }
 
 type TrackerPoller struct {
@@ -397,6 +409,8 @@ type TrackerThread struct {
 		Active      uint32
 		Overlapped  uint32
 		Function    uint32
+		Returns     uint32
+		Pad         uint32
 	}
 	Receive struct {
 		_           structs.HostLayout
@@ -416,6 +430,8 @@ type TrackerThread struct {
 		Active      uint32
 		Overlapped  uint32
 		Function    uint32
+		Returns     uint32
+		Pad         uint32
 	}
 	Poll struct {
 		_           structs.HostLayout
@@ -435,6 +451,8 @@ type TrackerThread struct {
 		Active      uint32
 		Overlapped  uint32
 		Function    uint32
+		Returns     uint32
+		Pad         uint32
 	}
 	SiteDigest      uint64
 	SiteHits        uint32
@@ -446,6 +464,15 @@ type TrackerThread struct {
 	CreateAttr      uint64
 	CommandQp       uint64
 	CommandAttr     uint64
+	CostNs          uint64
+	CostTick        uint32
+	Hits            uint32
+	Works           uint32
+	LookFunction    uint32
+	LookCq          uint64
+	LookNs          uint64
+	LookHits        uint32
+	Pad             uint32
 	Delivery        struct {
 		_      structs.HostLayout
 		Caller struct {
@@ -559,13 +586,16 @@ const (
 	TrackerProgLeavePollCq      = "leave_poll_cq"
 	TrackerProgLeavePostRecv    = "leave_post_recv"
 	TrackerProgLeavePostSend    = "leave_post_send"
+	TrackerProgLookPollCq       = "look_poll_cq"
 	TrackerProgMapFile          = "map_file"
 	TrackerProgProcessExec      = "process_exec"
 	TrackerProgProcessExit      = "process_exit"
 	TrackerProgSchedSwitch      = "sched_switch"
 	TrackerVarCollection        = "collection"
+	TrackerVarCostTick          = "cost_tick"
 	TrackerVarHaveTraceContexts = "have_trace_contexts"
 	TrackerVarHistogramEdges    = "histogram_edges"
+	TrackerVarHitCostNs         = "hit_cost_ns"
 	TrackerVarNextDevice        = "next_device"
 	TrackerVarSomeZero          = "some_zero"
 	TrackerVarThresholdNs       = "threshold_ns"
@@ -573,6 +603,7 @@ const (
 	TrackerVarTypeControlKind   = "type_control_kind"
 	TrackerVarTypeCounter       = "type_counter"
 	TrackerVarTypeEntryState    = "type_entry_state"
+	TrackerVarTypeHit           = "type_hit"
 	TrackerVarTypeQueueEnd      = "type_queue_end"
 	TrackerVarTypeQueueSync     = "type_queue_sync"
 	TrackerVarTypeSitePlaceKind = "type_site_place_kind"
@@ -639,6 +670,7 @@ type TrackerProgramSpecs struct {
 	LeavePollCq      *ebpf.ProgramSpec `ebpf:"leave_poll_cq"`
 	LeavePostRecv    *ebpf.ProgramSpec `ebpf:"leave_post_recv"`
 	LeavePostSend    *ebpf.ProgramSpec `ebpf:"leave_post_send"`
+	LookPollCq       *ebpf.ProgramSpec `ebpf:"look_poll_cq"`
 	MapFile          *ebpf.ProgramSpec `ebpf:"map_file"`
 	ProcessExec      *ebpf.ProgramSpec `ebpf:"process_exec"`
 	ProcessExit      *ebpf.ProgramSpec `ebpf:"process_exit"`
@@ -683,8 +715,10 @@ type TrackerMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type TrackerVariableSpecs struct {
 	Collection        *ebpf.VariableSpec `ebpf:"collection"`
+	CostTick          *ebpf.VariableSpec `ebpf:"cost_tick"`
 	HaveTraceContexts *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.VariableSpec `ebpf:"histogram_edges"`
+	HitCostNs         *ebpf.VariableSpec `ebpf:"hit_cost_ns"`
 	NextDevice        *ebpf.VariableSpec `ebpf:"next_device"`
 	SomeZero          *ebpf.VariableSpec `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.VariableSpec `ebpf:"threshold_ns"`
@@ -692,6 +726,7 @@ type TrackerVariableSpecs struct {
 	TypeControlKind   *ebpf.VariableSpec `ebpf:"type_control_kind"`
 	TypeCounter       *ebpf.VariableSpec `ebpf:"type_counter"`
 	TypeEntryState    *ebpf.VariableSpec `ebpf:"type_entry_state"`
+	TypeHit           *ebpf.VariableSpec `ebpf:"type_hit"`
 	TypeQueueEnd      *ebpf.VariableSpec `ebpf:"type_queue_end"`
 	TypeQueueSync     *ebpf.VariableSpec `ebpf:"type_queue_sync"`
 	TypeSitePlaceKind *ebpf.VariableSpec `ebpf:"type_site_place_kind"`
@@ -787,8 +822,10 @@ func (m *TrackerMaps) Close() error {
 // It can be passed to LoadTrackerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TrackerVariables struct {
 	Collection        *ebpf.Variable `ebpf:"collection"`
+	CostTick          *ebpf.Variable `ebpf:"cost_tick"`
 	HaveTraceContexts *ebpf.Variable `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.Variable `ebpf:"histogram_edges"`
+	HitCostNs         *ebpf.Variable `ebpf:"hit_cost_ns"`
 	NextDevice        *ebpf.Variable `ebpf:"next_device"`
 	SomeZero          *ebpf.Variable `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.Variable `ebpf:"threshold_ns"`
@@ -796,6 +833,7 @@ type TrackerVariables struct {
 	TypeControlKind   *ebpf.Variable `ebpf:"type_control_kind"`
 	TypeCounter       *ebpf.Variable `ebpf:"type_counter"`
 	TypeEntryState    *ebpf.Variable `ebpf:"type_entry_state"`
+	TypeHit           *ebpf.Variable `ebpf:"type_hit"`
 	TypeQueueEnd      *ebpf.Variable `ebpf:"type_queue_end"`
 	TypeQueueSync     *ebpf.Variable `ebpf:"type_queue_sync"`
 	TypeSitePlaceKind *ebpf.Variable `ebpf:"type_site_place_kind"`
@@ -824,6 +862,7 @@ type TrackerPrograms struct {
 	LeavePollCq      *ebpf.Program `ebpf:"leave_poll_cq"`
 	LeavePostRecv    *ebpf.Program `ebpf:"leave_post_recv"`
 	LeavePostSend    *ebpf.Program `ebpf:"leave_post_send"`
+	LookPollCq       *ebpf.Program `ebpf:"look_poll_cq"`
 	MapFile          *ebpf.Program `ebpf:"map_file"`
 	ProcessExec      *ebpf.Program `ebpf:"process_exec"`
 	ProcessExit      *ebpf.Program `ebpf:"process_exit"`
@@ -847,6 +886,7 @@ func (p *TrackerPrograms) Close() error {
 		p.LeavePollCq,
 		p.LeavePostRecv,
 		p.LeavePostSend,
+		p.LookPollCq,
 		p.MapFile,
 		p.ProcessExec,
 		p.ProcessExit,

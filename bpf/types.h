@@ -293,12 +293,17 @@ struct site {
 	__u32 function; /* index of the poll_cq it belongs to */
 };
 
-/* Counted while a poll_cq is observed in both ways. */
+/* How a poll_cq is observed. */
 struct poll_function {
+	/* Counted while it is observed in both ways. */
 	__u64 completions, empty_polls; /* of calls on which both agree */
 	__u64 wrong_count, wrong_content;
-	__u32 compares; /* set by user space while the sites are attached */
-	__u32 pad;
+	/* Set by user space. */
+	__u64 since_ns; /* what was seen of earlier polls counts for nothing */
+	__u32 returns;	/* the returns of calls that begin now deliver, not the sites */
+	__u32 compares; /* what sites see of those calls is compared */
+	__u32 looks;	/* entries are probed for their time alone, see look.h */
+	__u32 inside;	/* calls that began and whose return will deliver */
 };
 
 /* The last time that a thread was not running. */
@@ -308,10 +313,11 @@ struct poller {
 };
 
 struct library {
-	__u64 attached_ns; /* when the last of its functions was attached */
+	__u64 attached_ns; /* when the last of its functions was attached; 0: nothing counts */
 	__u64 duplicates;  /* hits through a second path to the same file */
 	__u64 suspicions;  /* completions of synced queues that did not add up */
 	__u64 dropped;	   /* set before its probes are detached */
+	__u64 busiest_ns;  /* the most that one thread paid since the last look */
 };
 
 struct slow_event {

@@ -23,6 +23,8 @@ struct call {
 	__u32 active;
 	__u32 overlapped;
 	__u32 function; /* index of the poll_cq */
+	__u32 returns;	/* the return of the poll delivers */
+	__u32 pad;
 };
 
 /* What a thread is inside of, and the scratch memory of its programs: a thread
@@ -40,6 +42,15 @@ struct thread {
 	__u64 site_wc, site_stack, site_instruction, site_ns;
 	__u64 create_attr;		/* of the ibv_create_qp it is in */
 	__u64 command_qp, command_attr; /* of the ibv_cmd_create_qp it is in */
+	/* What its probes cost since the last look, see cost.h. */
+	__u64 cost_ns;
+	__u32 cost_tick;
+	__u32 hits, works;
+	/* The last poll whose entry was seen beside sites, see look.h. */
+	__u32 look_function;
+	__u64 look_cq, look_ns;
+	__u32 look_hits; /* completions that it delivered */
+	__u32 pad;
 	struct delivery delivery;
 	struct unit unit;
 };

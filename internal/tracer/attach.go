@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -52,8 +53,19 @@ type attachment struct {
 	// may come and go later.
 	open   *os.File
 	cookie uint32
-	links  []link.Link
-	polls  []*pollFunction
+	// executable and places are where probes stand but for those on poll_cq.
+	executable *link.Executable
+	places     []placed
+	links      []link.Link
+	polls      []*pollFunction
+	// schedule says when it is observed; failures counts how often in a row its
+	// probes were not attached for a window, off that they are not tried again.
+	schedule schedule
+	credit   credit
+	failures int
+	off      bool
+	// hit says that a process has called its functions.
+	hit bool
 	// used is when a search last found a process with the file.
 	used time.Time
 }
@@ -62,7 +74,7 @@ type attachment struct {
 func (a *attachment) count() int {
 	n := len(a.links)
 	for _, f := range a.polls {
-		n += len(f.enter) + len(f.leave) + len(f.site)
+		n += f.countLinks()
 	}
 	return n
 }
@@ -76,44 +88,59 @@ func (k *kernelSide) attach(file provider.File, open *os.File, cookie uint32, ki
 		_ = open.Close()
 		return nil, fmt.Errorf("probing %s: %w", file.DisplayPath, err)
 	}
-	a := &attachment{file: file, open: open, cookie: cookie}
+	a := &attachment{file: file, open: open, cookie: cookie, executable: executable, schedule: newSchedule(time.Now()), credit: credit{left: verification}}
 	points := dataPath
 	if file.Library.Kind == provider.Verbs {
 		points = controlPath
 	}
 	for _, p := range points {
-		places := placesOf(file.Library, p)
-		if len(places) == 0 {
-			continue
-		}
-		links, err := k.attachPoint(executable, p, places, uint64(cookie), kind)
-		a.links = append(a.links, links...)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("probing %s of %s: %w", p.function, file.DisplayPath, attachError(err, kind)), a.close())
+		if offsets := offsetsOf(file.Library, p); len(offsets) > 0 {
+			a.places = append(a.places, placed{p, offsets})
 		}
 	}
 	for i, target := range file.Library.Find(provider.PollCQ) {
-		f, err := k.attachPoll(executable, file.Library, target, cookie, uint32(i), kind)
+		f, err := k.newPoll(executable, file.Library, target, cookie, uint32(i))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("probing poll_cq of %s: %w", file.DisplayPath, attachError(err, kind)), a.close())
+			return nil, errors.Join(fmt.Errorf("probing poll_cq of %s: %w", file.DisplayPath, err), a.close())
 		}
 		a.polls = append(a.polls, f)
+	}
+	if err := k.place(a, kind); err != nil {
+		return nil, errors.Join(err, a.close())
 	}
 	return a, nil
 }
 
-// placesOf returns the file offsets of a point. An entry probe on a function
+// gathersEvidence says whether the entry of a poll_cq is probed for its time
+// alone.
+func (a *attachment) gathersEvidence() bool {
+	return slices.ContainsFunc(a.polls, func(f *pollFunction) bool { return f.evidence.open })
+}
+
+// compares says whether completion sites are being compared with entry and
+// return.
+func (a *attachment) compares() bool {
+	return slices.ContainsFunc(a.polls, func(f *pollFunction) bool { return f.ladder.mode == modeComparing })
+}
+
+// placed is a point at its file offsets.
+type placed struct {
+	point
+	offsets []uint64
+}
+
+// offsetsOf returns the file offsets of a point. An entry probe on a function
 // whose return is probed too stands at the same instruction: one trap for both.
-func placesOf(library *provider.Library, p point) []uint64 {
-	var places []uint64
+func offsetsOf(library *provider.Library, p point) []uint64 {
+	var offsets []uint64
 	for _, target := range library.Find(p.function) {
-		place := target.ReturnOffset
+		offset := target.ReturnOffset
 		if !p.isReturn && !hasReturnProbe(p.function) {
-			place = target.EntryOffset
+			offset = target.EntryOffset
 		}
-		places = append(places, place)
+		offsets = append(offsets, offset)
 	}
-	return places
+	return offsets
 }
 
 func hasReturnProbe(function provider.Function) bool {

@@ -19,18 +19,3 @@ func openCache(cfg Config) *provider.Cache {
 	}
 	return cache
 }
-
-// attachKnown observes a poll_cq at its completion sites alone where comparing
-// them showed that they are right, and reports whether it did: no probe ever
-// stands on its entry and return then.
-func (k *kernelSide) attachKnown(f *pollFunction, library *provider.Library, kind linkKind) (bool, error) {
-	if f.sites == nil || k.verdicts.Of(library, f.target.Offset) != provider.Verified {
-		return false, nil
-	}
-	if err := k.attachSites(f, kind); err != nil {
-		// It is attached with entry and return, or refused, like any other.
-		return false, closeAll(&f.site)
-	}
-	f.enterMode(modeSite)
-	return true, nil
-}

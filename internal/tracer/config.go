@@ -39,11 +39,19 @@ type Config struct {
 	// of two. 0 means 1 MiB.
 	EventBytes uint32
 	// EntryReturn observes poll_cq by its entry and return alone, which traps
-	// on every empty poll. It is for measuring what completion sites save.
+	// on every empty poll: the rung windows of the ladder is the highest.
 	EntryReturn bool
+	// MaxThreadCPURatio is the part of a traced thread's time that probes may
+	// take, and MaxAgentCPUCores the CPU time per second of the tracer itself. A
+	// library over one of them is observed in windows. 0 sets no bound, nor does
+	// the whole of a thread.
+	MaxThreadCPURatio, MaxAgentCPUCores float64
 	// takesFile selects the libraries that are probed; nil takes all. It lets
 	// tests look at their own alone.
 	takesFile func(path string) bool
+	// evidenceEvery is evidenceEvery of evidence.go when it is 0. It lets tests
+	// have more of it.
+	evidenceEvery time.Duration
 }
 
 const (
@@ -63,6 +71,15 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Threshold < 0 {
 		return c, errors.New("tracer: Threshold must not be negative")
+	}
+	if c.MaxThreadCPURatio < 0 || c.MaxAgentCPUCores < 0 {
+		return c, errors.New("tracer: MaxThreadCPURatio and MaxAgentCPUCores must not be negative")
+	}
+	if c.MaxThreadCPURatio >= 1 {
+		c.MaxThreadCPURatio = 0
+	}
+	if c.evidenceEvery == 0 {
+		c.evidenceEvery = evidenceEvery
 	}
 	if c.Root == "" {
 		c.Root = "/"

@@ -18,6 +18,10 @@ var lostRequests = map[bpf.TrackerCounter]string{
 	bpf.TrackerCounterLOST_RESYNC:         "resync",
 }
 
+// lostUnobserved is the reason of work requests that were outstanding when their
+// library ceased to be observed. User space counts them.
+const lostUnobserved = "window_end"
+
 // otherLosses names what else could not be followed, and why.
 var otherLosses = map[bpf.TrackerCounter]string{
 	bpf.TrackerCounterLOSS_READ_QP:              "unreadable_qp",

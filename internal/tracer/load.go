@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -32,10 +33,12 @@ type kernelSide struct {
 	entryReturn bool
 	// verdicts tell which completion sites were compared before.
 	verdicts *provider.Verdicts
+	// evidenceEvery is the time between two looks at empty polls.
+	evidenceEvery time.Duration
 	// system are the probes that belong to no library.
 	system []link.Link
-	// nextDevice and interval are variables shared with the programs.
-	nextDevice, interval *ebpf.Variable
+	// nextDevice, interval and costTick are variables shared with the programs.
+	nextDevice, interval, costTick *ebpf.Variable
 	// watchesFiles says whether the probe on file mappings was loaded.
 	watchesFiles bool
 }
@@ -75,7 +78,7 @@ func load(cfg Config, kind linkKind) (*kernelSide, error) {
 	if err != nil {
 		return nil, loadError(err)
 	}
-	side := &kernelSide{collection: collection, watchesFiles: watches, entryReturn: cfg.EntryReturn}
+	side := &kernelSide{collection: collection, watchesFiles: watches, entryReturn: cfg.EntryReturn, evidenceEvery: cfg.evidenceEvery}
 	if err := errors.Join(side.bind(), side.fillPools()); err != nil {
 		return nil, errors.Join(err, side.close())
 	}
@@ -172,7 +175,8 @@ func (k *kernelSide) bind() error {
 		}
 	}
 	k.nextDevice = k.collection.Variables["next_device"]
-	k.interval = k.collection.Variables["collection"]
+	k.interval = k.collection.Variables[bpf.TrackerVarCollection]
+	k.costTick = k.collection.Variables[bpf.TrackerVarCostTick]
 	return errors.Join(errs[:]...)
 }
 

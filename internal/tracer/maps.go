@@ -73,5 +73,10 @@ func (t *table[T]) store32(i uint32, offset uintptr, value uint32) error {
 }
 
 func (t *table[T]) store(i uint32, element *T) error {
-	return t.storeBytes(i, 0, unsafe.Slice((*byte)(unsafe.Pointer(element)), unsafe.Sizeof(*element)))
+	return t.storeBytes(i, 0, memoryOf(element))
+}
+
+// memoryOf is the memory of a value without pointers.
+func memoryOf[T any](value *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))
 }

@@ -1,11 +1,8 @@
 package tracer
 
 import (
-	"fmt"
 	"time"
 	"unsafe"
-
-	"github.com/cilium/ebpf"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
@@ -107,14 +104,8 @@ func (k *kernelSide) recycle(now uint64, books *ledger) error {
 		if q.EndedNs == 0 || now < q.EndedNs+uint64(quarantine) {
 			return nil
 		}
-		for _, value := range q.Directory {
-			id := value & 0xffff
-			if id == 0 {
-				continue
-			}
-			if err := k.maps.FreeSegments.Update(nil, id-1, ebpf.UpdateAny); err != nil {
-				return fmt.Errorf("giving back segment %d: %w", id-1, err)
-			}
+		if err := k.freeSegments(q); err != nil {
+			return err
 		}
 		books.add(q)
 		return k.freeSlot(slot, q.Generation+uint64(k.queues.length))

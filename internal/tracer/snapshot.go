@@ -157,7 +157,12 @@ func (k *kernelSide) readQueues(now uint64, interval uint32, books *ledger, name
 // Snapshot reads everything there is to know at this moment. It also starts a
 // new interval for the peaks of the queues, and drops the aggregates of
 // processes that it lists as exited: they appear for the last time.
-func (t *Tracer) Snapshot() (verbs.Snapshot, error) {
+func (t *Tracer) Snapshot() (snapshot verbs.Snapshot, err error) {
+	t.meter.run(func() { snapshot, err = t.snapshot() })
+	return snapshot, err
+}
+
+func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -193,7 +198,7 @@ func (t *Tracer) Snapshot() (verbs.Snapshot, error) {
 		return verbs.Snapshot{}, err
 	}
 	snapshot.Queues = queues
-	snapshot.WQEs = wqeBalance(books, outstanding, &counters)
+	snapshot.WQEs = wqeBalance(books, outstanding, t.unobserved, &counters)
 	for key, n := range books.emptied {
 		snapshot.Empty = append(snapshot.Empty, verbs.ReceiveEmpty{Process: key.process, Device: t.devices.name(key.device), Count: n})
 	}
@@ -204,7 +209,7 @@ func (t *Tracer) Snapshot() (verbs.Snapshot, error) {
 	return snapshot, t.forgetExited()
 }
 
-func wqeBalance(books *ledger, outstanding uint64, counters *[bpf.TrackerCounterCOUNTERS]uint64) verbs.WQEBalance {
+func wqeBalance(books *ledger, outstanding, unobserved uint64, counters *[bpf.TrackerCounterCOUNTERS]uint64) verbs.WQEBalance {
 	b := verbs.WQEBalance{
 		Posted:      books.posted + counters[bpf.TrackerCounterWQES_POSTED_UNTRACKED],
 		Delivered:   books.delivered,
@@ -219,6 +224,9 @@ func wqeBalance(books *ledger, outstanding uint64, counters *[bpf.TrackerCounter
 			b.Lost[name] = n
 		}
 	}
+	if unobserved != 0 {
+		b.Lost[lostUnobserved] = unobserved
+	}
 	return b
 }
 
@@ -229,6 +237,7 @@ func (t *Tracer) losses(counters *[bpf.TrackerCounterCOUNTERS]uint64) map[string
 			losses[name] = counters[counter]
 		}
 	}
+	losses[lostUnobserved] = t.unobserved
 	losses["consumer_too_slow"] = t.dropped.Load()
 	losses["library_out_of_reach"] = t.missed.Load()
 	losses["undecodable_record"] = t.undecodable.Load()
@@ -241,8 +250,10 @@ func (t *Tracer) probeInfo() []verbs.ProbeInfo {
 		info := verbs.ProbeInfo{
 			Library:  a.file.DisplayPath,
 			Provider: a.file.Library.Name,
-			Mode:     string(modeWindows),
+			Mode:     string(modeOfOthers(a)),
 			Link:     string(t.kind),
+			Used:     a.hit,
+			Observed: a.schedule.takeShare(time.Now()),
 		}
 		for _, target := range a.file.Library.Targets {
 			if target.Function != provider.PollCQ {
@@ -251,11 +262,19 @@ func (t *Tracer) probeInfo() []verbs.ProbeInfo {
 		}
 		probes = append(probes, info)
 		for _, f := range a.polls {
-			info.Mode, info.Functions = string(f.mode), []string{provider.PollCQ.String()}
+			info.Mode, info.Functions = string(f.ladder.mode), []string{provider.PollCQ.String()}
 			probes = append(probes, info)
 		}
 	}
 	return probes
+}
+
+// modeOfOthers is how the functions but poll_cq are observed.
+func modeOfOthers(a *attachment) pollMode {
+	if a.off {
+		return modeOff
+	}
+	return modeWindows
 }
 
 // forgetExited drops the aggregates of processes that the snapshot listed.

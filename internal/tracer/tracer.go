@@ -46,6 +46,7 @@ type Tracer struct {
 	undecodable atomic.Uint64
 	missed      atomic.Uint64
 	denials     *denials
+	meter       cpuMeter
 
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -70,6 +71,12 @@ type Tracer struct {
 	nextCQScan uint64
 	// unforgotten says that processes ended since the last scan.
 	unforgotten bool
+	// agent and costTick belong to the governor; unobserved counts work requests
+	// that were outstanding when their library ceased to be observed.
+	agent      agentShare
+	costTick   uint32
+	nextIdle   time.Time
+	unobserved uint64
 }
 
 // Start loads the programs, probes every verbs library that is installed or in
@@ -129,7 +136,10 @@ func rooted(root, path string) string {
 }
 
 func (t *Tracer) begin(ctx context.Context) error {
-	if err := tryReturnProbe(t.side.collection.Programs[bpf.TrackerProgLeavePostRecv], t.kind); err != nil {
+	if err := tryReturnProbe(t.side, t.kind); err != nil {
+		return err
+	}
+	if err := t.calibrate(); err != nil {
 		return err
 	}
 	if err := t.side.attachSystem(); err != nil {
@@ -152,6 +162,9 @@ func (t *Tracer) begin(ctx context.Context) error {
 	if err := t.probeEverything(); err != nil {
 		return err
 	}
+	now := time.Now()
+	t.agent = newAgentShare(now, t.meter.total())
+	t.run(func() { t.turnRegularly(background) })
 	t.run(func() { t.scanRegularly(background) })
 	t.run(func() { t.searchRegularly(background) })
 	if !t.side.watchesFiles {
@@ -160,8 +173,9 @@ func (t *Tracer) begin(ctx context.Context) error {
 	return nil
 }
 
+// run starts a goroutine of the tracer's own, whose CPU time is counted.
 func (t *Tracer) run(f func()) {
-	t.done.Go(f)
+	t.done.Go(func() { t.meter.run(f) })
 }
 
 // Completions delivers slow completions, the oldest first. When nobody reads,
@@ -241,7 +255,6 @@ func (t *Tracer) scan() error {
 		t.reportStuck(now),
 		t.forgetIdleCQs(now),
 		t.dropDuplicates(),
-		t.turnPolls(),
 	}
 	t.decideAboutAll()
 	for process, since := range t.ending {

@@ -10,10 +10,13 @@ import (
 	"os/exec"
 	"strconv"
 	"syscall"
+	"time"
 
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/provider"
 )
 
 // On x86-64 a return probe has ended in a system call of its own since Linux
@@ -28,26 +31,38 @@ const (
 )
 
 // trialCode enters seccomp's strict mode, in which only read, write, exit and
-// sigreturn live, calls a function and exits.
-var trialCode = []byte{
-	0xb8, 157, 0, 0, 0, // mov eax, SYS_prctl
-	0xbf, 22, 0, 0, 0, // mov edi, PR_SET_SECCOMP
-	0xbe, 1, 0, 0, 0, // mov esi, SECCOMP_MODE_STRICT
-	0x0f, 0x05, // syscall
-	0xe8, 9, 0, 0, 0, // call function
-	0x31, 0xff, // xor edi, edi
-	0xb8, 60, 0, 0, 0, // mov eax, SYS_exit
-	0x0f, 0x05, // syscall
-	0x55, // function: push rbp
-	0x5d, // pop rbp
-	0xc3, // ret
+// sigreturn live, calls a function so many times and exits. The function is a
+// poll_cq of a CQ at 0 that asks for one completion and finds none.
+func trialCode(calls uint32) []byte {
+	code := []byte{
+		0xb8, 157, 0, 0, 0, // mov eax, SYS_prctl
+		0xbf, 22, 0, 0, 0, // mov edi, PR_SET_SECCOMP
+		0xbe, 1, 0, 0, 0, // mov esi, SECCOMP_MODE_STRICT
+		0x0f, 0x05, // syscall
+		0xbb, 0, 0, 0, 0, // mov ebx, calls
+		0x31, 0xff, // xor edi, edi
+		0x31, 0xd2, // xor edx, edx
+		0x31, 0xc0, // again: xor eax, eax
+		0xe8, 13, 0, 0, 0, // call function
+		0xff, 0xcb, // dec ebx
+		0x75, 0xf5, // jne again
+		0x31, 0xff, // xor edi, edi
+		0xb8, 60, 0, 0, 0, // mov eax, SYS_exit
+		0x0f, 0x05, // syscall
+		0x55, // function: push rbp
+		0x5d, // pop rbp
+		0xc3, // ret
+	}
+	binary.LittleEndian.PutUint32(code[18:], calls)
+	return code
 }
 
-const trialFunction = trialHeader + 31
+const trialFunction = trialHeader + 46
 
 // trialProgram is the smallest ELF file that holds the code.
-func trialProgram() ([]byte, error) {
-	size := uint64(trialHeader + len(trialCode))
+func trialProgram(calls uint32) ([]byte, error) {
+	code := trialCode(calls)
+	size := uint64(trialHeader + len(code))
 	header := elf.Header64{
 		Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT),
 		Entry: trialBase + trialHeader, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1,
@@ -65,40 +80,53 @@ func trialProgram() ([]byte, error) {
 		binary.Write(&file, binary.LittleEndian, &header),
 		binary.Write(&file, binary.LittleEndian, &segment),
 	)
-	file.Write(trialCode)
+	file.Write(code)
 	return file.Bytes(), err
 }
 
 // tryReturnProbe runs the child with a return probe on it. The error is a
 // *KernelError when the kernel kills it.
-func tryReturnProbe(program *ebpf.Program, kind linkKind) error {
-	file, err := trialFile()
+func tryReturnProbe(side *kernelSide, kind linkKind) error {
+	_, err := runTrial(side, 1, kind, probedTrial{bpf.TrackerProgLeavePollCq, true})
+	return err
+}
+
+// probedTrial is a program on the child's function.
+type probedTrial struct {
+	program  string
+	isReturn bool
+}
+
+// runTrial runs the child, which calls its function so many times, with probes
+// on that, and returns the CPU time it took.
+func runTrial(side *kernelSide, calls uint32, kind linkKind, probes ...probedTrial) (time.Duration, error) {
+	file, err := trialFile(calls)
 	if err != nil {
-		return fmt.Errorf("trying a return probe: %w", err)
+		return 0, fmt.Errorf("trying probes: %w", err)
 	}
 	defer file.Close()
-	path := "/proc/self/fd/" + strconv.Itoa(int(file.Fd()))
-	executable, err := link.OpenExecutable(path)
+	executable, err := link.OpenExecutable("/proc/self/fd/" + strconv.Itoa(int(file.Fd())))
 	if err != nil {
-		return fmt.Errorf("trying a return probe: %w", err)
+		return 0, fmt.Errorf("trying probes: %w", err)
 	}
-	var l link.Link
-	if kind == linkMulti {
-		l, err = executable.UretprobeMulti(nil, program, &link.UprobeMultiOptions{Addresses: []uint64{trialFunction}})
-	} else {
-		l, err = executable.Uretprobe("trial", program, &link.UprobeOptions{Address: trialFunction})
+	for _, p := range probes {
+		at := point{provider.PollCQ, p.program, p.isReturn}
+		links, err := side.attachPoint(executable, at, []uint64{trialFunction}, trialCookie(side), kind)
+		defer closeLinks(links)
+		if err != nil {
+			return 0, fmt.Errorf("trying probes: %w", attachError(err, kind))
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("trying a return probe: %w", attachError(err, kind))
+	command := trialCommand(file)
+	if err := trialResult(command.Run()); err != nil {
+		return 0, err
 	}
-	defer l.Close()
-
-	return trialResult(trialCommand(file).Run())
+	return command.ProcessState.UserTime() + command.ProcessState.SystemTime(), nil
 }
 
 // trialCommand executes the file, which the child finds as its descriptor 3.
 func trialCommand(file *os.File) *exec.Cmd {
-	return &exec.Cmd{Path: "/proc/self/fd/3", Args: []string{"rdma-return-probe-trial"}, ExtraFiles: []*os.File{file}}
+	return &exec.Cmd{Path: "/proc/self/fd/3", Args: []string{"rdma-probe-trial"}, ExtraFiles: []*os.File{file}}
 }
 
 func trialResult(err error) error {
@@ -107,7 +135,7 @@ func trialResult(err error) error {
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
-		return fmt.Errorf("trying a return probe: %w", err)
+		return fmt.Errorf("trying probes: %w", err)
 	}
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return &KernelError{
@@ -116,16 +144,16 @@ func trialResult(err error) error {
 			Err:     err,
 		}
 	}
-	return fmt.Errorf("trying a return probe: %w", err)
+	return fmt.Errorf("trying probes: %w", err)
 }
 
 // trialFile is the program in a file without a name.
-func trialFile() (*os.File, error) {
-	program, err := trialProgram()
+func trialFile(calls uint32) (*os.File, error) {
+	program, err := trialProgram(calls)
 	if err != nil {
 		return nil, err
 	}
-	fd, err := unix.MemfdCreate("rdma-return-probe-trial", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate("rdma-probe-trial", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("creating a file in memory: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 // The child of the trial must run through when nothing probes it, or the trial
 // would blame every kernel.
 func TestTrialProgramRunsUnprobed(t *testing.T) {
-	file, err := trialFile()
+	file, err := trialFile(1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestTrialProgramRunsUnprobed(t *testing.T) {
 }
 
 func TestTrialFunctionIsWhereTheProbeStands(t *testing.T) {
-	program, err := trialProgram()
+	program, err := trialProgram(1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,8 +120,16 @@ type ProbeInfo struct {
 	// (such as "mlx5"), Functions what is probed in it.
 	Library, Provider string
 	Functions         []string
-	// Mode is how completions are observed: "windows" for entry and return.
+	// Mode is how the functions are observed: "site" at completion sites,
+	// "windows" at entry and return, "comparing" at both, "off" not at all.
 	Mode string
+	// Used reports whether they have been called so that it shows in costs. It is
+	// never true of libibverbs, whose functions are called when queues come and
+	// go.
+	Used bool
+	// Observed is the part of the time since the last snapshot for which the
+	// library was observed, from 0 to 1. Sums are of what was observed.
+	Observed float64
 	// Link is "multi" or "perf_event".
 	Link string
 }

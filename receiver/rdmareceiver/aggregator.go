@@ -83,6 +83,7 @@ func (a *aggregator) add(snap *verbs.Snapshot, now pcommon.Timestamp) (ended []s
 	a.addRejected(snap)
 	a.addEmpty(snap)
 	a.addQueues(snap)
+	a.addProbes(snap)
 	ended = append(a.endGauges(), a.endOwners(now)...)
 	owners = maps.Clone(a.owners)
 	a.forgetEnded(ended)
@@ -239,6 +240,22 @@ func (a *aggregator) addQueues(snap *verbs.Snapshot) {
 	}
 }
 
+// addProbes tells how the providers in use are observed.
+func (a *aggregator) addProbes(snap *verbs.Snapshot) {
+	for _, p := range snap.Probes {
+		if !p.Used {
+			continue
+		}
+		at := seriesKey{ofHost: true, provider: p.Provider}
+		a.setLeast(at.with(probeShare, ""), p.Observed)
+		for _, function := range p.Functions {
+			mode := at.with(probeMode, p.Mode)
+			mode.function = function
+			a.set(mode, 1)
+		}
+	}
+}
+
 func (a *aggregator) addQueue(q *verbs.QueueInfo) {
 	at := seriesKey{owner: a.ownerOf(q.ID.Process), queue: a.breakdown.queueOf(q), device: q.Device}
 	a.set(at.with(queueCount, q.State.String()), 1)
@@ -284,6 +301,13 @@ func (a *aggregator) set(key seriesKey, value int64) {
 		return
 	}
 	s.value += value
+}
+
+func (a *aggregator) setLeast(key seriesKey, ratio float64) {
+	if s := a.series[a.room(key)]; s != nil && s.touched == a.snapshot {
+		ratio = min(s.ratio, ratio)
+	}
+	a.at(key).ratio = ratio
 }
 
 func (a *aggregator) setRatio(key seriesKey, ratio float64) {

@@ -85,7 +85,28 @@ func fullSnapshot() verbs.Snapshot {
 		UntrackedQueues: 3,
 		Rejected:        []verbs.RejectedPosts{{Process: trainer, Device: "mlx5_0", Errno: 12, Count: 7}},
 		Empty:           []verbs.ReceiveEmpty{{Process: trainer, Device: "mlx5_0", Count: 5}},
+		Probes: []verbs.ProbeInfo{
+			{Library: "/usr/lib/libmlx5.so.1", Provider: "mlx5", Functions: []string{"poll_cq"}, Mode: "site", Used: true, Observed: 1},
+			{Library: "/usr/lib/libmlx5.so.1", Provider: "mlx5", Functions: []string{"post_send", "post_recv"}, Mode: "windows", Used: true, Observed: 1},
+			// Another file of the same provider, in a container.
+			{Library: "/mnt/libmlx5.so.1", Provider: "mlx5", Functions: []string{"poll_cq"}, Mode: "windows", Used: true, Observed: 0.1},
+			{Library: "/usr/lib/libefa.so.1", Provider: "efa", Functions: []string{"poll_cq"}, Mode: "windows", Observed: 1},
+		},
 	}
+}
+
+// The modes of functions add up over the files of a provider, the share is that
+// of the file that is seen least; a provider that nobody uses says nothing.
+func TestProbesOfProvidersInUse(t *testing.T) {
+	b := newBench(t, theHost().processes, nil)
+	b.collect(fullSnapshot())
+	got := b.collect(fullSnapshot())
+	for mode, want := range map[string]int64{"site": 1, "windows": 1} {
+		assert.Equal(t, want, value(t, got, "rdma.probe.mode", "rdma.provider.name", "mlx5", "rdma.probe.function", "poll_cq", "rdma.probe.mode", mode).IntValue())
+	}
+	assert.InDelta(t, 0.1, value(t, got, "rdma.probe.observed_share", "rdma.provider.name", "mlx5").DoubleValue(), 0)
+	assert.Empty(t, values(got, "rdma.probe.mode", "rdma.provider.name", "efa"))
+	assert.Empty(t, values(got, "rdma.probe.observed_share", "rdma.provider.name", "efa"))
 }
 
 func TestMetricsGolden(t *testing.T) {

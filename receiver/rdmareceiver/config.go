@@ -25,6 +25,19 @@ const (
 	ErrorModePropagate ErrorMode = "propagate"
 )
 
+// ProbeMode is the highest rung of the ladder of modes in which the completions
+// of a function are observed: site, windows, off.
+type ProbeMode string
+
+// The values of probe_mode.
+const (
+	// ProbeModeAuto stands at completion sites where a function has usable ones.
+	ProbeModeAuto ProbeMode = "auto"
+	// ProbeModeWindows stands at entry and return alone, which costs on every
+	// poll, for as much of the time as the bounds allow.
+	ProbeModeWindows ProbeMode = "windows"
+)
+
 // HistogramKind is the kind of rdma.wqe.duration.
 type HistogramKind string
 
@@ -49,6 +62,10 @@ const (
 	maxSeriesLimit        = 1_000_000
 	minMapMiB             = 4
 	maxMapMiB             = 4096
+	minThreadCPURatio     = 0.001
+	maxThreadCPURatio     = 1.0
+	minAgentCPUCores      = 0.005
+	maxAgentCPUCores      = 16.0
 )
 
 // Filters select by name. A name is taken when it matches include, or include
@@ -85,6 +102,17 @@ type Config struct {
 	// MaxMapMiB is how much memory the BPF maps may take, in MiB. Queues that
 	// find no room are counted and not followed. Default 32.
 	MaxMapMiB int `mapstructure:"max_map_mib"`
+	// MaxThreadCPURatio is the part of a traced thread's time that the probes in
+	// it may take. A library over it is observed in windows of time, as
+	// rdma.probe.observed_share tells. 1 sets no bound. Default 0.1.
+	MaxThreadCPURatio float64 `mapstructure:"max_thread_cpu_ratio"`
+	// MaxAgentCPUCores is how much CPU time the tracer itself may take, in cores.
+	// Over it, all libraries are observed in windows of time. What the pipeline
+	// does with its data is not in it. Default 0.05.
+	MaxAgentCPUCores float64 `mapstructure:"max_agent_cpu_cores"`
+	// ProbeMode is the highest mode in which completions are observed: auto or
+	// windows. Default auto.
+	ProbeMode ProbeMode `mapstructure:"probe_mode"`
 	// Histogram is the kind of rdma.wqe.duration: exponential or explicit.
 	// Default exponential.
 	Histogram HistogramKind `mapstructure:"histogram"`
@@ -131,7 +159,8 @@ type Config struct {
 // createDefaultConfig returns the configuration that `rdma:` alone stands for.
 func createDefaultConfig() component.Config {
 	metrics := metadata.DefaultMetricsConfig()
-	// Of maxima over queues only a further maximum means something.
+	// Of extremes only a further extreme means something.
+	metrics.RdmaProbeObservedShare.AggregationStrategy = metadata.AggregationStrategyMin
 	metrics.RdmaSqPeakOutstanding.AggregationStrategy = metadata.AggregationStrategyMax
 	metrics.RdmaSqUtilization.AggregationStrategy = metadata.AggregationStrategyMax
 	metrics.RdmaWqeOldestOutstanding.AggregationStrategy = metadata.AggregationStrategyMax
@@ -148,6 +177,9 @@ func createDefaultConfig() component.Config {
 		MaxExportedPerSecond: 5,
 		MaxSeries:            2000,
 		MaxMapMiB:            32,
+		MaxThreadCPURatio:    0.1,
+		MaxAgentCPUCores:     0.05,
+		ProbeMode:            ProbeModeAuto,
 		Histogram:            HistogramExponential,
 		ErrorMode:            ErrorModeIgnore,
 		RootPath:             "/",
@@ -165,6 +197,9 @@ func (c *Config) Validate() error {
 		inRange("max_exported_per_second", c.MaxExportedPerSecond, 1, maxExportedLimit),
 		inRange("max_series", c.MaxSeries, minSeries, maxSeriesLimit),
 		inRange("max_map_mib", c.MaxMapMiB, minMapMiB, maxMapMiB),
+		inRange("max_thread_cpu_ratio", c.MaxThreadCPURatio, minThreadCPURatio, maxThreadCPURatio),
+		inRange("max_agent_cpu_cores", c.MaxAgentCPUCores, minAgentCPUCores, maxAgentCPUCores),
+		oneOf("probe_mode", c.ProbeMode, ProbeModeAuto, ProbeModeWindows),
 		validateMetricAttributes(c.MetricAttributes),
 		oneOf("histogram", c.Histogram, HistogramExponential, HistogramExplicit),
 		oneOf("error_mode", c.ErrorMode, ErrorModeIgnore, ErrorModePropagate),
@@ -187,7 +222,7 @@ func (c *Config) validateCacheDirectory() error {
 	return fmt.Errorf("cache_directory is %q: set it to the absolute path of a directory that the collector may write to, or to \"\" to keep nothing", c.CacheDirectory)
 }
 
-func inRange[T int | time.Duration](key string, value, low, high T) error {
+func inRange[T int | float64 | time.Duration](key string, value, low, high T) error {
 	if low <= value && value <= high {
 		return nil
 	}

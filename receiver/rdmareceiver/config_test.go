@@ -32,6 +32,9 @@ func TestLoadConfig(t *testing.T) {
 	full.MaxSeries = 500
 	full.MetricAttributes = []MetricAttribute{MetricAttributeRank, MetricAttributeQPNumber}
 	full.MaxMapMiB = 64
+	full.MaxThreadCPURatio = 0.02
+	full.MaxAgentCPUCores = 0.5
+	full.ProbeMode = ProbeModeWindows
 	full.Histogram = HistogramExplicit
 	full.SlowLogs = true
 	full.ParentFromTraceparent = true
@@ -58,6 +61,9 @@ func TestLoadConfig(t *testing.T) {
 			"max_exported_per_second is 0: set it to a value from 1 to 10000",
 			"max_series is 5: set it to a value from 100 to 1000000",
 			"max_map_mib is 1: set it to a value from 4 to 4096",
+			"max_thread_cpu_ratio is 10: set it to a value from 0.001 to 1",
+			"max_agent_cpu_cores is 0: set it to a value from 0.005 to 16",
+			`probe_mode is "site": set it to one of ["auto" "windows"]`,
 			`metric_attributes has "qp": use some of ["process.pid" "rdma.rank" "rdma.qp.number" "rdma.cq.handle"]`,
 			`histogram is "classic": set it to one of ["exponential" "explicit"]`,
 			`error_mode is "silent": set it to one of ["ignore" "propagate"]`,

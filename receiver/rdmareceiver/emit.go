@@ -169,6 +169,10 @@ func (m *metricsEmitter) record(p point, now pcommon.Timestamp) {
 		b.RecordRdmaRqEmptyDataPoint(now, v, k.device)
 	case queueCount:
 		b.RecordRdmaQueuesDataPoint(now, v, k.device, metadata.MapAttributeRdmaQueueState[k.detail])
+	case probeMode:
+		b.RecordRdmaProbeModeDataPoint(now, v, k.provider, k.function, metadata.MapAttributeRdmaProbeMode[k.detail])
+	case probeShare:
+		b.RecordRdmaProbeObservedShareDataPoint(now, p.state.ratio, k.provider)
 	case wqeDuration, numInstruments:
 		// Histograms are built by appendHistogram.
 	}

@@ -34,6 +34,10 @@ type engineConfig struct {
 	Threshold time.Duration
 	// MaxMapBytes bounds the memory of the BPF maps.
 	MaxMapBytes uint64
+	// EntryReturn leaves completion sites alone.
+	EntryReturn bool
+	// MaxThreadCPURatio and MaxAgentCPUCores bound what observing costs.
+	MaxThreadCPURatio, MaxAgentCPUCores float64
 	// Root is the root directory of the host.
 	Root string
 	// CacheDirectory keeps what was found out about libraries, "" nothing.

@@ -35,15 +35,18 @@ func NewFactory() receiver.Factory {
 // startEngine loads and attaches the probes.
 func startEngine(ctx context.Context, cfg engineConfig) (engine, error) {
 	t, err := tracer.Start(ctx, tracer.Config{
-		Threshold:      cfg.Threshold,
-		MaxMapBytes:    cfg.MaxMapBytes,
-		Root:           cfg.Root,
-		CacheDirectory: cfg.CacheDirectory,
-		NewProcess:     cfg.NewProcess,
-		TakesProcess:   cfg.TakesProcess,
-		TakesDevice:    cfg.TakesDevice,
-		Rate:           cfg.Rate,
-		Logger:         cfg.Logger,
+		Threshold:         cfg.Threshold,
+		MaxMapBytes:       cfg.MaxMapBytes,
+		EntryReturn:       cfg.EntryReturn,
+		MaxThreadCPURatio: cfg.MaxThreadCPURatio,
+		MaxAgentCPUCores:  cfg.MaxAgentCPUCores,
+		Root:              cfg.Root,
+		CacheDirectory:    cfg.CacheDirectory,
+		NewProcess:        cfg.NewProcess,
+		TakesProcess:      cfg.TakesProcess,
+		TakesDevice:       cfg.TakesDevice,
+		Rate:              cfg.Rate,
+		Logger:            cfg.Logger,
 	})
 	if err != nil {
 		// Not t: a nil tracer in an interface would not be nil.

@@ -165,13 +165,16 @@ func (r *rdmaReceiver) open(ctx context.Context, self *selfTelemetry) (*session,
 
 func (r *rdmaReceiver) engineConfig(host host, logger *slog.Logger) engineConfig {
 	cfg := engineConfig{
-		Threshold:      r.cfg.Threshold,
-		MaxMapBytes:    uint64(r.cfg.MaxMapMiB) << 20,
-		Root:           r.cfg.RootPath,
-		CacheDirectory: r.cfg.CacheDirectory,
-		NewProcess:     host.processes.Capture,
-		Rate:           host.rate,
-		Logger:         logger,
+		Threshold:         r.cfg.Threshold,
+		MaxMapBytes:       uint64(r.cfg.MaxMapMiB) << 20,
+		EntryReturn:       r.cfg.ProbeMode == ProbeModeWindows,
+		MaxThreadCPURatio: r.cfg.MaxThreadCPURatio,
+		MaxAgentCPUCores:  r.cfg.MaxAgentCPUCores,
+		Root:              r.cfg.RootPath,
+		CacheDirectory:    r.cfg.CacheDirectory,
+		NewProcess:        host.processes.Capture,
+		Rate:              host.rate,
+		Logger:            logger,
 	}
 	if takes := r.cfg.Processes.matcher(); takes != nil {
 		cfg.TakesProcess = func(pid int) bool { return takes(host.executable(pid)) }

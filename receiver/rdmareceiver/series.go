@@ -29,6 +29,8 @@ const (
 	rqOutstanding
 	rqEmpty
 	queueCount
+	probeMode
+	probeShare
 	numInstruments
 )
 
@@ -40,17 +42,20 @@ const (
 	foldCounter fold = iota
 	// foldSum adds up what is true at the moment.
 	foldSum
-	// foldMax takes the highest of what is true at the moment.
+	// foldMax takes the highest of what is true at the moment, foldMin the lowest.
 	foldMax
+	foldMin
 )
 
 // fold says how the instrument combines values.
 func (i instrument) fold() fold {
 	switch i {
-	case sqOutstanding, sqLimit, rqOutstanding, queueCount:
+	case sqOutstanding, sqLimit, rqOutstanding, queueCount, probeMode:
 		return foldSum
 	case wqeOldestOutstanding, sqPeakOutstanding, sqUtilization:
 		return foldMax
+	case probeShare:
+		return foldMin
 	default:
 		return foldCounter
 	}
@@ -62,11 +67,13 @@ type seriesKey struct {
 	queue      queue
 	instrument instrument
 	device     string
-	// detail is the operation, stage, cause, direction or queue state, where
+	// detail is the operation, stage, cause, direction, queue state or mode, where
 	// the instrument has one.
 	detail string
 	// errorType is the status or error number of a failure.
 	errorType string
+	// provider and function are what is probed, where the instrument is of probes.
+	provider, function string
 	// ofHost is true for what belongs to no process; owner is empty then.
 	ofHost bool
 	// overflow is true for the point that takes what finds no room.
@@ -75,7 +82,8 @@ type seriesKey struct {
 
 // series is the state of one metric series.
 type series struct {
-	// value is a count, bytes or nanoseconds; ratio is used by sqUtilization.
+	// value is a count, bytes or nanoseconds; ratio is used by sqUtilization and
+	// probeShare.
 	value int64
 	ratio float64
 	// durations is used by wqeDuration.
@@ -127,6 +135,8 @@ func compareKeys(a, b seriesKey) int {
 		cmp.Compare(a.device, b.device),
 		cmp.Compare(a.detail, b.detail),
 		cmp.Compare(a.errorType, b.errorType),
+		cmp.Compare(a.provider, b.provider),
+		cmp.Compare(a.function, b.function),
 	)
 }
 

@@ -1209,6 +1209,104 @@ func (ms *RdmaPortUpMetricConfig) Validate() error {
 	return nil
 }
 
+// RdmaProbeModeMetricAttributeKey specifies the key of an attribute for the rdma.probe.mode metric.
+type RdmaProbeModeMetricAttributeKey string
+
+const (
+	RdmaProbeModeMetricAttributeKeyRdmaProviderName  RdmaProbeModeMetricAttributeKey = "rdma.provider.name"
+	RdmaProbeModeMetricAttributeKeyRdmaProbeFunction RdmaProbeModeMetricAttributeKey = "rdma.probe.function"
+	RdmaProbeModeMetricAttributeKeyRdmaProbeMode     RdmaProbeModeMetricAttributeKey = "rdma.probe.mode"
+)
+
+// RdmaProbeModeMetricConfig provides config for the rdma.probe.mode metric.
+type RdmaProbeModeMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                            `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaProbeModeMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaProbeModeMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaProbeModeMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaProbeModeMetricAttributeKeyRdmaProviderName, RdmaProbeModeMetricAttributeKeyRdmaProbeFunction, RdmaProbeModeMetricAttributeKeyRdmaProbeMode:
+		default:
+			return fmt.Errorf("metric rdma.probe.mode doesn't have an attribute %v, valid attributes: [rdma.provider.name, rdma.probe.function, rdma.probe.mode]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaProbeObservedShareMetricAttributeKey specifies the key of an attribute for the rdma.probe.observed_share metric.
+type RdmaProbeObservedShareMetricAttributeKey string
+
+const (
+	RdmaProbeObservedShareMetricAttributeKeyRdmaProviderName RdmaProbeObservedShareMetricAttributeKey = "rdma.provider.name"
+)
+
+// RdmaProbeObservedShareMetricConfig provides config for the rdma.probe.observed_share metric.
+type RdmaProbeObservedShareMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                     `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaProbeObservedShareMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaProbeObservedShareMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaProbeObservedShareMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaProbeObservedShareMetricAttributeKeyRdmaProviderName:
+		default:
+			return fmt.Errorf("metric rdma.probe.observed_share doesn't have an attribute %v, valid attributes: [rdma.provider.name]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
 // RdmaQueuesMetricAttributeKey specifies the key of an attribute for the rdma.queues metric.
 type RdmaQueuesMetricAttributeKey string
 
@@ -1866,6 +1964,8 @@ type MetricsConfig struct {
 	RdmaPortTransportEvents           RdmaPortTransportEventsMetricConfig           `mapstructure:"rdma.port.transport.events"`
 	RdmaPortUnattributed              RdmaPortUnattributedMetricConfig              `mapstructure:"rdma.port.unattributed"`
 	RdmaPortUp                        RdmaPortUpMetricConfig                        `mapstructure:"rdma.port.up"`
+	RdmaProbeMode                     RdmaProbeModeMetricConfig                     `mapstructure:"rdma.probe.mode"`
+	RdmaProbeObservedShare            RdmaProbeObservedShareMetricConfig            `mapstructure:"rdma.probe.observed_share"`
 	RdmaQueues                        RdmaQueuesMetricConfig                        `mapstructure:"rdma.queues"`
 	RdmaRqEmpty                       RdmaRqEmptyMetricConfig                       `mapstructure:"rdma.rq.empty"`
 	RdmaRqOutstanding                 RdmaRqOutstandingMetricConfig                 `mapstructure:"rdma.rq.outstanding"`
@@ -2002,6 +2102,16 @@ func DefaultMetricsConfig() MetricsConfig {
 			Enabled:             true,
 			AggregationStrategy: AggregationStrategyAvg,
 			EnabledAttributes:   []RdmaPortUpMetricAttributeKey{RdmaPortUpMetricAttributeKeyRdmaDeviceName, RdmaPortUpMetricAttributeKeyRdmaDevicePort, RdmaPortUpMetricAttributeKeyNetworkInterfaceName, RdmaPortUpMetricAttributeKeyRdmaPortLinkLayer, RdmaPortUpMetricAttributeKeyRdmaPortState},
+		},
+		RdmaProbeMode: RdmaProbeModeMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaProbeModeMetricAttributeKey{RdmaProbeModeMetricAttributeKeyRdmaProviderName, RdmaProbeModeMetricAttributeKeyRdmaProbeFunction, RdmaProbeModeMetricAttributeKeyRdmaProbeMode},
+		},
+		RdmaProbeObservedShare: RdmaProbeObservedShareMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategyAvg,
+			EnabledAttributes:   []RdmaProbeObservedShareMetricAttributeKey{RdmaProbeObservedShareMetricAttributeKeyRdmaProviderName},
 		},
 		RdmaQueues: RdmaQueuesMetricConfig{
 			Enabled:             true,

@@ -146,6 +146,16 @@ func TestMetricsBuilderConfig(t *testing.T) {
 						AggregationStrategy: AggregationStrategyAvg,
 						EnabledAttributes:   []RdmaPortUpMetricAttributeKey{RdmaPortUpMetricAttributeKeyRdmaDeviceName, RdmaPortUpMetricAttributeKeyRdmaDevicePort, RdmaPortUpMetricAttributeKeyNetworkInterfaceName, RdmaPortUpMetricAttributeKeyRdmaPortLinkLayer, RdmaPortUpMetricAttributeKeyRdmaPortState},
 					},
+					RdmaProbeMode: RdmaProbeModeMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaProbeModeMetricAttributeKey{RdmaProbeModeMetricAttributeKeyRdmaProviderName, RdmaProbeModeMetricAttributeKeyRdmaProbeFunction, RdmaProbeModeMetricAttributeKeyRdmaProbeMode},
+					},
+					RdmaProbeObservedShare: RdmaProbeObservedShareMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaProbeObservedShareMetricAttributeKey{RdmaProbeObservedShareMetricAttributeKeyRdmaProviderName},
+					},
 					RdmaQueues: RdmaQueuesMetricConfig{
 						Enabled:             true,
 						AggregationStrategy: AggregationStrategySum,
@@ -351,6 +361,16 @@ func TestMetricsBuilderConfig(t *testing.T) {
 						AggregationStrategy: AggregationStrategyAvg,
 						EnabledAttributes:   []RdmaPortUpMetricAttributeKey{RdmaPortUpMetricAttributeKeyRdmaDeviceName, RdmaPortUpMetricAttributeKeyRdmaDevicePort, RdmaPortUpMetricAttributeKeyNetworkInterfaceName, RdmaPortUpMetricAttributeKeyRdmaPortLinkLayer, RdmaPortUpMetricAttributeKeyRdmaPortState},
 					},
+					RdmaProbeMode: RdmaProbeModeMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaProbeModeMetricAttributeKey{RdmaProbeModeMetricAttributeKeyRdmaProviderName, RdmaProbeModeMetricAttributeKeyRdmaProbeFunction, RdmaProbeModeMetricAttributeKeyRdmaProbeMode},
+					},
+					RdmaProbeObservedShare: RdmaProbeObservedShareMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaProbeObservedShareMetricAttributeKey{RdmaProbeObservedShareMetricAttributeKeyRdmaProviderName},
+					},
 					RdmaQueues: RdmaQueuesMetricConfig{
 						Enabled:             false,
 						AggregationStrategy: AggregationStrategySum,
@@ -436,7 +456,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := loadMetricsBuilderConfig(t, tt.name)
-			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaDeviceInfoMetricConfig{}, RdmaDevicePcieBandwidthLimitMetricConfig{}, RdmaDevicePcieBandwidthNegotiatedMetricConfig{}, RdmaDevicePcieErrorsMetricConfig{}, RdmaDevicePcieStallTimeMetricConfig{}, RdmaDevicePcieStalledMetricConfig{}, RdmaIoMetricConfig{}, RdmaPortBandwidthLimitMetricConfig{}, RdmaPortCongestionPacketsMetricConfig{}, RdmaPortCorrectedBitsMetricConfig{}, RdmaPortDiscardsMetricConfig{}, RdmaPortErrorsMetricConfig{}, RdmaPortIoMetricConfig{}, RdmaPortLinkDownsMetricConfig{}, RdmaPortPacketsMetricConfig{}, RdmaPortPauseFramesMetricConfig{}, RdmaPortPauseStormsMetricConfig{}, RdmaPortPauseTimeMetricConfig{}, RdmaPortRequestErrorsMetricConfig{}, RdmaPortRequestsMetricConfig{}, RdmaPortTransmitWaitMetricConfig{}, RdmaPortTransportEventsMetricConfig{}, RdmaPortUnattributedMetricConfig{}, RdmaPortUpMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
+			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaDeviceInfoMetricConfig{}, RdmaDevicePcieBandwidthLimitMetricConfig{}, RdmaDevicePcieBandwidthNegotiatedMetricConfig{}, RdmaDevicePcieErrorsMetricConfig{}, RdmaDevicePcieStallTimeMetricConfig{}, RdmaDevicePcieStalledMetricConfig{}, RdmaIoMetricConfig{}, RdmaPortBandwidthLimitMetricConfig{}, RdmaPortCongestionPacketsMetricConfig{}, RdmaPortCorrectedBitsMetricConfig{}, RdmaPortDiscardsMetricConfig{}, RdmaPortErrorsMetricConfig{}, RdmaPortIoMetricConfig{}, RdmaPortLinkDownsMetricConfig{}, RdmaPortPacketsMetricConfig{}, RdmaPortPauseFramesMetricConfig{}, RdmaPortPauseStormsMetricConfig{}, RdmaPortPauseTimeMetricConfig{}, RdmaPortRequestErrorsMetricConfig{}, RdmaPortRequestsMetricConfig{}, RdmaPortTransmitWaitMetricConfig{}, RdmaPortTransportEventsMetricConfig{}, RdmaPortUnattributedMetricConfig{}, RdmaPortUpMetricConfig{}, RdmaProbeModeMetricConfig{}, RdmaProbeObservedShareMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
 			require.Emptyf(t, diff, "Config mismatch (-expected +actual):\n%s", diff)
 		})
 	}
@@ -725,6 +745,30 @@ func TestRdmaPortUpMetricsConfig_Validate(t *testing.T) {
 	require.ErrorContains(t, cfg.Validate(), "metric rdma.port.up doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, network.interface.name, rdma.port.link_layer, rdma.port.state]")
 
 	cfg = DefaultMetricsConfig().RdmaPortUp
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaProbeModeMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaProbeMode
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaProbeModeMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.probe.mode doesn't have an attribute invalid, valid attributes: [rdma.provider.name, rdma.probe.function, rdma.probe.mode]")
+
+	cfg = DefaultMetricsConfig().RdmaProbeMode
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaProbeObservedShareMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaProbeObservedShare
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaProbeObservedShareMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.probe.observed_share doesn't have an attribute invalid, valid attributes: [rdma.provider.name]")
+
+	cfg = DefaultMetricsConfig().RdmaProbeObservedShare
 	cfg.AggregationStrategy = "invalid"
 	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
 }

@@ -45,6 +45,40 @@ var MapAttributeNetworkIoDirection = map[string]AttributeNetworkIoDirection{
 	"transmit": AttributeNetworkIoDirectionTransmit,
 }
 
+// AttributeRdmaProbeMode specifies the value rdma.probe.mode attribute.
+type AttributeRdmaProbeMode int
+
+const (
+	_ AttributeRdmaProbeMode = iota
+	AttributeRdmaProbeModeComparing
+	AttributeRdmaProbeModeOff
+	AttributeRdmaProbeModeSite
+	AttributeRdmaProbeModeWindows
+)
+
+// String returns the string representation of the AttributeRdmaProbeMode.
+func (av AttributeRdmaProbeMode) String() string {
+	switch av {
+	case AttributeRdmaProbeModeComparing:
+		return "comparing"
+	case AttributeRdmaProbeModeOff:
+		return "off"
+	case AttributeRdmaProbeModeSite:
+		return "site"
+	case AttributeRdmaProbeModeWindows:
+		return "windows"
+	}
+	return ""
+}
+
+// MapAttributeRdmaProbeMode is a helper map of string to AttributeRdmaProbeMode attribute value.
+var MapAttributeRdmaProbeMode = map[string]AttributeRdmaProbeMode{
+	"comparing": AttributeRdmaProbeModeComparing,
+	"off":       AttributeRdmaProbeModeOff,
+	"site":      AttributeRdmaProbeModeSite,
+	"windows":   AttributeRdmaProbeModeWindows,
+}
+
 // AttributeRdmaQueueState specifies the value rdma.queue.state attribute.
 type AttributeRdmaQueueState int
 
@@ -232,6 +266,14 @@ var MetricsInfo = metricsInfo{
 		Name:       "rdma.port.up",
 		Attributes: []string{"rdma.device.name", "rdma.device.port", "network.interface.name", "rdma.port.link_layer", "rdma.port.state"},
 	},
+	RdmaProbeMode: metricInfo{
+		Name:       "rdma.probe.mode",
+		Attributes: []string{"rdma.provider.name", "rdma.probe.function", "rdma.probe.mode"},
+	},
+	RdmaProbeObservedShare: metricInfo{
+		Name:       "rdma.probe.observed_share",
+		Attributes: []string{"rdma.provider.name"},
+	},
 	RdmaQueues: metricInfo{
 		Name:       "rdma.queues",
 		Attributes: []string{"rdma.device.name", "rdma.queue.state"},
@@ -311,6 +353,8 @@ type metricsInfo struct {
 	RdmaPortTransportEvents           metricInfo
 	RdmaPortUnattributed              metricInfo
 	RdmaPortUp                        metricInfo
+	RdmaProbeMode                     metricInfo
+	RdmaProbeObservedShare            metricInfo
 	RdmaQueues                        metricInfo
 	RdmaRqEmpty                       metricInfo
 	RdmaRqOutstanding                 metricInfo
@@ -2705,6 +2749,192 @@ func newMetricRdmaPortUp(cfg RdmaPortUpMetricConfig) metricRdmaPortUp {
 	return m
 }
 
+type metricRdmaProbeMode struct {
+	data          pmetric.Metric            // data buffer for generated metric.
+	config        RdmaProbeModeMetricConfig // metric config provided by user.
+	capacity      int                       // max observed number of data points added to the metric.
+	aggDataPoints []int64                   // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.probe.mode metric with initial data.
+func (m *metricRdmaProbeMode) init() {
+	m.data.SetName("rdma.probe.mode")
+	m.data.SetDescription("Functions of providers in use, by how they are observed.")
+	m.data.SetUnit("{function}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(false)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaProbeMode) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaProviderNameAttributeValue string, rdmaProbeFunctionAttributeValue string, rdmaProbeModeAttributeValue string) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaProbeModeMetricAttributeKeyRdmaProviderName) {
+		dp.Attributes().PutStr("rdma.provider.name", rdmaProviderNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaProbeModeMetricAttributeKeyRdmaProbeFunction) {
+		dp.Attributes().PutStr("rdma.probe.function", rdmaProbeFunctionAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaProbeModeMetricAttributeKeyRdmaProbeMode) {
+		dp.Attributes().PutStr("rdma.probe.mode", rdmaProbeModeAttributeValue)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaProbeMode) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaProbeMode) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaProbeMode(cfg RdmaProbeModeMetricConfig) metricRdmaProbeMode {
+	m := metricRdmaProbeMode{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaProbeObservedShare struct {
+	data          pmetric.Metric                     // data buffer for generated metric.
+	config        RdmaProbeObservedShareMetricConfig // metric config provided by user.
+	capacity      int                                // max observed number of data points added to the metric.
+	aggDataPoints []float64                          // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.probe.observed_share metric with initial data.
+func (m *metricRdmaProbeObservedShare) init() {
+	m.data.SetName("rdma.probe.observed_share")
+	m.data.SetDescription("The part of the interval for which a provider in use was observed, the least of its libraries.")
+	m.data.SetUnit("1")
+	m.data.SetEmptyGauge()
+	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaProbeObservedShare) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val float64, rdmaProviderNameAttributeValue string) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaProbeObservedShareMetricAttributeKeyRdmaProviderName) {
+		dp.Attributes().PutStr("rdma.provider.name", rdmaProviderNameAttributeValue)
+	}
+
+	var s string
+	dps := m.data.Gauge().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetDoubleValue(dpi.DoubleValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.DoubleValue() > val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.DoubleValue() < val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetDoubleValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaProbeObservedShare) updateCapacity() {
+	if m.data.Gauge().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Gauge().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaProbeObservedShare) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Gauge().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Gauge().DataPoints().At(i).SetDoubleValue(m.data.Gauge().DataPoints().At(i).DoubleValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaProbeObservedShare(cfg RdmaProbeObservedShareMetricConfig) metricRdmaProbeObservedShare {
+	m := metricRdmaProbeObservedShare{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
 type metricRdmaQueues struct {
 	data          pmetric.Metric         // data buffer for generated metric.
 	config        RdmaQueuesMetricConfig // metric config provided by user.
@@ -3937,6 +4167,8 @@ type MetricsBuilder struct {
 	metricRdmaPortTransportEvents           metricRdmaPortTransportEvents
 	metricRdmaPortUnattributed              metricRdmaPortUnattributed
 	metricRdmaPortUp                        metricRdmaPortUp
+	metricRdmaProbeMode                     metricRdmaProbeMode
+	metricRdmaProbeObservedShare            metricRdmaProbeObservedShare
 	metricRdmaQueues                        metricRdmaQueues
 	metricRdmaRqEmpty                       metricRdmaRqEmpty
 	metricRdmaRqOutstanding                 metricRdmaRqOutstanding
@@ -3999,6 +4231,8 @@ func NewMetricsBuilder(mbc MetricsBuilderConfig, settings receiver.Settings, opt
 		metricRdmaPortTransportEvents:           newMetricRdmaPortTransportEvents(mbc.Metrics.RdmaPortTransportEvents),
 		metricRdmaPortUnattributed:              newMetricRdmaPortUnattributed(mbc.Metrics.RdmaPortUnattributed),
 		metricRdmaPortUp:                        newMetricRdmaPortUp(mbc.Metrics.RdmaPortUp),
+		metricRdmaProbeMode:                     newMetricRdmaProbeMode(mbc.Metrics.RdmaProbeMode),
+		metricRdmaProbeObservedShare:            newMetricRdmaProbeObservedShare(mbc.Metrics.RdmaProbeObservedShare),
 		metricRdmaQueues:                        newMetricRdmaQueues(mbc.Metrics.RdmaQueues),
 		metricRdmaRqEmpty:                       newMetricRdmaRqEmpty(mbc.Metrics.RdmaRqEmpty),
 		metricRdmaRqOutstanding:                 newMetricRdmaRqOutstanding(mbc.Metrics.RdmaRqOutstanding),
@@ -4174,6 +4408,8 @@ func (mb *MetricsBuilder) EmitForResource(options ...ResourceMetricsOption) {
 	mb.metricRdmaPortTransportEvents.emit(ils.Metrics())
 	mb.metricRdmaPortUnattributed.emit(ils.Metrics())
 	mb.metricRdmaPortUp.emit(ils.Metrics())
+	mb.metricRdmaProbeMode.emit(ils.Metrics())
+	mb.metricRdmaProbeObservedShare.emit(ils.Metrics())
 	mb.metricRdmaQueues.emit(ils.Metrics())
 	mb.metricRdmaRqEmpty.emit(ils.Metrics())
 	mb.metricRdmaRqOutstanding.emit(ils.Metrics())
@@ -4336,6 +4572,16 @@ func (mb *MetricsBuilder) RecordRdmaPortUnattributedDataPoint(ts pcommon.Timesta
 // RecordRdmaPortUpDataPoint adds a data point to rdma.port.up metric.
 func (mb *MetricsBuilder) RecordRdmaPortUpDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
 	mb.metricRdmaPortUp.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaProbeModeDataPoint adds a data point to rdma.probe.mode metric.
+func (mb *MetricsBuilder) RecordRdmaProbeModeDataPoint(ts pcommon.Timestamp, val int64, rdmaProviderNameAttributeValue string, rdmaProbeFunctionAttributeValue string, rdmaProbeModeAttributeValue AttributeRdmaProbeMode) {
+	mb.metricRdmaProbeMode.recordDataPoint(mb.startTime, ts, val, rdmaProviderNameAttributeValue, rdmaProbeFunctionAttributeValue, rdmaProbeModeAttributeValue.String())
+}
+
+// RecordRdmaProbeObservedShareDataPoint adds a data point to rdma.probe.observed_share metric.
+func (mb *MetricsBuilder) RecordRdmaProbeObservedShareDataPoint(ts pcommon.Timestamp, val float64, rdmaProviderNameAttributeValue string) {
+	mb.metricRdmaProbeObservedShare.recordDataPoint(mb.startTime, ts, val, rdmaProviderNameAttributeValue)
 }
 
 // RecordRdmaQueuesDataPoint adds a data point to rdma.queues metric.

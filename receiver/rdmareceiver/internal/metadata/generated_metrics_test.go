@@ -91,6 +91,8 @@ func TestMetricsBuilder(t *testing.T) {
 			aggMap["rdma.port.transport.events"] = mb.metricRdmaPortTransportEvents.config.AggregationStrategy
 			aggMap["rdma.port.unattributed"] = mb.metricRdmaPortUnattributed.config.AggregationStrategy
 			aggMap["rdma.port.up"] = mb.metricRdmaPortUp.config.AggregationStrategy
+			aggMap["rdma.probe.mode"] = mb.metricRdmaProbeMode.config.AggregationStrategy
+			aggMap["rdma.probe.observed_share"] = mb.metricRdmaProbeObservedShare.config.AggregationStrategy
 			aggMap["rdma.queues"] = mb.metricRdmaQueues.config.AggregationStrategy
 			aggMap["rdma.rq.empty"] = mb.metricRdmaRqEmpty.config.AggregationStrategy
 			aggMap["rdma.rq.outstanding"] = mb.metricRdmaRqOutstanding.config.AggregationStrategy
@@ -258,6 +260,18 @@ func TestMetricsBuilder(t *testing.T) {
 			}
 			defaultMetricsCount++
 			allMetricsCount++
+			mb.RecordRdmaProbeModeDataPoint(ts, 1, "rdma.provider.name-val", "rdma.probe.function-val", AttributeRdmaProbeModeComparing)
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaProbeModeDataPoint(ts, 3, "rdma.provider.name-val-2", "rdma.probe.function-val-2", AttributeRdmaProbeModeOff)
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaProbeObservedShareDataPoint(ts, 1, "rdma.provider.name-val")
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaProbeObservedShareDataPoint(ts, 3, "rdma.provider.name-val-2")
+			}
+			defaultMetricsCount++
+			allMetricsCount++
 			mb.RecordRdmaQueuesDataPoint(ts, 1, "rdma.device.name-val", AttributeRdmaQueueStateSynced)
 			if tt.name == "reaggregate_set" {
 				mb.RecordRdmaQueuesDataPoint(ts, 3, "rdma.device.name-val-2", AttributeRdmaQueueStateUnsynced)
@@ -374,6 +388,8 @@ func TestMetricsBuilder(t *testing.T) {
 				assert.Empty(t, mb.metricRdmaPortTransportEvents.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaPortUnattributed.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaPortUp.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaProbeMode.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaProbeObservedShare.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaQueues.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaRqEmpty.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaRqOutstanding.aggDataPoints)
@@ -1622,6 +1638,100 @@ func TestMetricsBuilder(t *testing.T) {
 							assert.Equal(t, int64(3), dp.IntValue())
 						}
 						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.probe.mode":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.probe.mode"], "Found a duplicate in the metrics slice: rdma.probe.mode")
+						validatedMetrics["rdma.probe.mode"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Functions of providers in use, by how they are observed.", mi.Description())
+						assert.Equal(t, "{function}", mi.Unit())
+						assert.False(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaProviderNameAttrVal, ok := dp.Attributes().Get("rdma.provider.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.provider.name-val", rdmaProviderNameAttrVal.Str())
+						rdmaProbeFunctionAttrVal, ok := dp.Attributes().Get("rdma.probe.function")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.probe.function-val", rdmaProbeFunctionAttrVal.Str())
+						rdmaProbeModeAttrVal, ok := dp.Attributes().Get("rdma.probe.mode")
+						assert.True(t, ok)
+						assert.Equal(t, "comparing", rdmaProbeModeAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.probe.mode"], "Found a duplicate in the metrics slice: rdma.probe.mode")
+						validatedMetrics["rdma.probe.mode"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Functions of providers in use, by how they are observed.", mi.Description())
+						assert.Equal(t, "{function}", mi.Unit())
+						assert.False(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.probe.mode"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.provider.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.probe.function")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.probe.mode")
+						assert.False(t, ok)
+					}
+				case "rdma.probe.observed_share":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.probe.observed_share"], "Found a duplicate in the metrics slice: rdma.probe.observed_share")
+						validatedMetrics["rdma.probe.observed_share"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "The part of the interval for which a provider in use was observed, the least of its libraries.", mi.Description())
+						assert.Equal(t, "1", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						rdmaProviderNameAttrVal, ok := dp.Attributes().Get("rdma.provider.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.provider.name-val", rdmaProviderNameAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.probe.observed_share"], "Found a duplicate in the metrics slice: rdma.probe.observed_share")
+						validatedMetrics["rdma.probe.observed_share"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "The part of the interval for which a provider in use was observed, the least of its libraries.", mi.Description())
+						assert.Equal(t, "1", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						switch aggMap["rdma.probe.observed_share"] {
+						case "sum":
+							assert.InDelta(t, float64(4), dp.DoubleValue(), 0.01)
+						case "avg":
+							assert.InDelta(t, float64(2), dp.DoubleValue(), 0.01)
+						case "min":
+							assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						case "max":
+							assert.InDelta(t, float64(3), dp.DoubleValue(), 0.01)
+						}
+						_, ok := dp.Attributes().Get("rdma.provider.name")
 						assert.False(t, ok)
 					}
 				case "rdma.queues":

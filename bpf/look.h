@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "cost.h"
+#include "cq.h"
+#include "maps/poll_functions.h"
+#include "thread.h"
+
+/* A probe on the entry of poll_cq beside completion sites, now and then for a
+ * moment. When a thread enters the next poll of a CQ and no site was reached
+ * meanwhile, the one before came back empty: the evidence of when the thread
+ * looked in vain, at half the price of entry and return. */
+
+static __always_inline void looked(struct pt_regs *ctx, __u64 cookie)
+{
+	struct thread *thread = this_thread();
+	struct caller caller = current_caller();
+	__u32 index = COOKIE_INDEX(cookie);
+	__u64 object = ARG1(ctx);
+
+	if (!thread || !observes(thread, COOKIE_LIBRARY(cookie), HIT_ENTRY))
+		return;
+	struct poll_function *function = bpf_map_lookup_elem(&poll_functions, &index);
+	if (function && thread->look_cq == object && !thread->look_hits && thread->look_ns >= function->since_ns) {
+		struct cq *cq = cq_of(&caller, object);
+
+		if (cq && thread->look_ns > cq->short_poll_ns)
+			cq->short_poll_ns = thread->look_ns;
+	}
+	thread->look_function = index;
+	thread->look_cq = object;
+	thread->look_hits = 0;
+	thread->look_ns = bpf_ktime_get_ns();
+}
+
+/* Since when a completion that this thread delivers now may have waited, by
+ * the polls that were seen; 0 when none was. */
+static __always_inline __u64 last_look(struct thread *thread, struct delivery *delivery)
+{
+	struct poll_function *function;
+	struct cq_key key = {.incarnation = delivery->caller.incarnation,
+			     .cq = delivery->cq_address,
+			     .tgid = delivery->caller.tgid};
+
+	if (!thread->look_ns)
+		return 0;
+	function = bpf_map_lookup_elem(&poll_functions, &thread->look_function);
+	if (!function || !function->looks || thread->look_cq != delivery->cq_address)
+		return 0;
+	struct cq *cq = bpf_map_lookup_elem(&cqs, &key);
+	if (!cq || cq->short_poll_ns < function->since_ns)
+		return 0;
+	/* Another thread's poll that began during this one says nothing of what
+	 * this one found. */
+	return cq->short_poll_ns < thread->look_ns ? cq->short_poll_ns : thread->look_ns;
+}

@@ -1,0 +1,213 @@
+package tracer
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// simulate turns a schedule with a fake clock. A thread pays the share cost(at)
+// of the time while its library is observed. It returns the share of the time
+// that was observed, and the part of the thread's time that was paid.
+func simulateSchedule(s *schedule, from, d time.Duration, b bounds, cost func(at time.Duration) float64) (observed, paid float64) {
+	var open, spent time.Duration
+	for at := from + turnInterval; at <= from+d; at += turnInterval {
+		now := epoch.Add(at)
+		tick := time.Duration(0)
+		if s.open {
+			open += turnInterval
+			tick = time.Duration(cost(at) * float64(turnInterval))
+		}
+		spent += tick
+		switch s.turn(now, tick, false, b) {
+		case moveClose:
+			s.closed(now)
+		case moveOpen:
+			s.opened(now)
+		}
+	}
+	return float64(open) / float64(d), float64(spent) / float64(d)
+}
+
+func always(share float64) func(time.Duration) float64 {
+	return func(time.Duration) float64 { return share }
+}
+
+func TestGovernorHoldsTheBound(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		bounds   bounds
+		cost     float64
+		observed float64 // expected share
+	}{
+		{"cheap", bounds{threadRatio: 0.1, share: 1}, 0.07, 1},
+		{"a busy poller at entry and return", bounds{threadRatio: 0.1, share: 1}, 1, 0.1},
+		{"a little over", bounds{threadRatio: 0.1, share: 1}, 0.2, 0.5},
+		{"a small bound", bounds{threadRatio: 0.001, share: 1}, 1, 0.001},
+		{"no bound", bounds{share: 1}, 1, 1},
+		{"the tracer itself costs too much", bounds{threadRatio: 0.1, share: 0.25}, 0.01, 0.25},
+		{"both", bounds{threadRatio: 0.1, share: 0.5}, 1, 0.1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSchedule(epoch)
+			observed, paid := simulateSchedule(&s, 0, 20*time.Minute, c.bounds, always(c.cost))
+			if math.Abs(observed-c.observed) > 0.15*c.observed+0.001 {
+				t.Errorf("observed %.4f of the time, want %.4f", observed, c.observed)
+			}
+			// The window that is open when the time ends has not been made up for.
+			if c.bounds.threadRatio > 0 && paid > c.bounds.threadRatio*1.02+0.0005 {
+				t.Errorf("a thread paid %.4f, the bound is %.4f", paid, c.bounds.threadRatio)
+			}
+		})
+	}
+}
+
+// Cost at the bound does not make the schedule flap, calm makes it end.
+func TestGovernorHysteresis(t *testing.T) {
+	b := bounds{threadRatio: 0.1, share: 1}
+	s := newSchedule(epoch)
+	changes, governed := 0, false
+	at := time.Duration(0)
+	phase := func(d time.Duration, cost func(time.Duration) float64) {
+		for range int(d / time.Second) {
+			simulateSchedule(&s, at, time.Second, b, cost)
+			at += time.Second
+			if s.governed != governed {
+				changes++
+				governed = s.governed
+			}
+		}
+	}
+	phase(time.Minute, always(0.5))
+	if !governed {
+		t.Fatal("over the bound, but not in windows")
+	}
+	// Around the bound: in windows or not, but not now this, now that.
+	phase(10*time.Minute, func(at time.Duration) float64 { return 0.095 + 0.02*math.Sin(at.Seconds()) })
+	if changes > 1 {
+		t.Errorf("%d changes around the bound", changes)
+	}
+	phase(time.Minute, always(0.01))
+	if governed || !s.open {
+		t.Error("calm, but still in windows")
+	}
+}
+
+func TestExpensiveWindowEndsEarly(t *testing.T) {
+	s := newSchedule(epoch)
+	b := bounds{threadRatio: 0.1, share: 1}
+	if got := s.turn(epoch.Add(turnInterval), turnInterval, false, b); got != moveClose {
+		t.Fatalf("move %d after 200 ms that cost 200 ms", got)
+	}
+	s.closed(epoch.Add(turnInterval))
+	want := epoch.Add(turnInterval + 9*turnInterval)
+	if !s.resume.Equal(want) {
+		t.Errorf("resumes after %v, want %v", s.resume.Sub(epoch), want.Sub(epoch))
+	}
+	// Detaching goes on to cost.
+	s.turn(epoch.Add(2*turnInterval), 10*time.Millisecond, false, b)
+	if got := s.resume.Sub(want); got != 100*time.Millisecond {
+		t.Errorf("the gap grew by %v for 10 ms more", got)
+	}
+}
+
+func TestObservedShare(t *testing.T) {
+	s := newSchedule(epoch)
+	s.closed(epoch.Add(time.Second))
+	if got := s.takeShare(epoch.Add(4 * time.Second)); got != 0.25 {
+		t.Errorf("%v, want 0.25", got)
+	}
+	if got := s.takeShare(epoch.Add(5 * time.Second)); got != 0 {
+		t.Errorf("%v, want 0", got)
+	}
+	s.opened(epoch.Add(5 * time.Second))
+	if got := s.takeShare(epoch.Add(6 * time.Second)); got != 1 {
+		t.Errorf("%v, want 1", got)
+	}
+}
+
+// A comparison is covered for a second of cost, and after that only as far as
+// the credit has grown back.
+func TestVerificationCredit(t *testing.T) {
+	b := bounds{threadRatio: 0.1, share: 1}
+	c := credit{left: verification}
+	covered := 0
+	for c.covers(true, turnInterval, turnInterval, b) {
+		covered++
+	}
+	if want := int(verification / turnInterval); covered != want {
+		t.Errorf("%d turns covered, want %d", covered, want)
+	}
+	c.covers(false, 0, time.Minute, b)
+	if c.left != verification {
+		t.Errorf("a minute gives %v back, want all of %v", c.left, verification)
+	}
+}
+
+func TestEvidence(t *testing.T) {
+	e := evidence{every: evidenceEvery}
+	e.begin(epoch)
+	var open, spent time.Duration
+	const d = 10 * time.Minute
+	for at := turnInterval; at <= d; at += turnInterval {
+		cost := time.Duration(0)
+		if e.open {
+			cost = turnInterval
+			open += cost
+			spent += cost
+		}
+		e.turn(epoch.Add(at), cost, 0.1, false)
+	}
+	if got, want := float64(open)/float64(d), evidenceTime.Seconds()/(evidenceEvery+evidenceTime).Seconds(); math.Abs(got-want) > 0.002 {
+		t.Errorf("looked for %.4f of the time, want %.4f", got, want)
+	}
+	// A tenth of the bound makes the pauses longer.
+	e.begin(epoch)
+	e.next = epoch
+	e.turn(epoch, 0, 0.01, false)
+	e.turn(epoch.Add(evidenceTime), evidenceTime, 0.01, false)
+	if got, want := e.next.Sub(epoch.Add(evidenceTime)), 80*time.Second; got != want {
+		t.Errorf("the next look is after %v, want %v", got, want)
+	}
+	// A queue that waits for proof of a drain need not.
+	if e.turn(epoch.Add(evidenceTime+drainEvery-1), 0, 0.01, true) {
+		t.Error("it looks more than once a second")
+	}
+	if !e.turn(epoch.Add(evidenceTime+drainEvery), 0, 0.01, true) {
+		t.Error("it does not look when asked to")
+	}
+}
+
+func TestAgentShare(t *testing.T) {
+	const cores = 0.05
+	a := newAgentShare(epoch, 0)
+	now, spent := epoch, time.Duration(0)
+	work := func(used float64) {
+		now = now.Add(agentInterval)
+		spent += time.Duration(used * float64(agentInterval))
+		a.turn(now, spent, cores)
+	}
+	// What it uses is in proportion to the share.
+	for range 5 {
+		work(0.2 * a.share)
+	}
+	if a.share != 0.25 {
+		t.Errorf("share %v, want 0.25", a.share)
+	}
+	// Never less than what would tell nothing.
+	for range 20 {
+		work(1)
+	}
+	if a.share != smallestShare {
+		t.Errorf("share %v, want %v", a.share, smallestShare)
+	}
+	for range calmWindows * 20 {
+		work(0)
+	}
+	if a.share != 1 {
+		t.Errorf("share %v after calm, want 1", a.share)
+	}
+	if a.turn(now.Add(agentInterval), spent+time.Hour, 0) {
+		t.Error("changed without a bound")
+	}
+}

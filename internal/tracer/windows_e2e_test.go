@@ -1,0 +1,149 @@
+//go:build e2e
+
+package tracer_test
+
+import (
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/tracer"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// simProbe is how poll_cq of the simulator is observed.
+func simProbe(t *testing.T, s *verbs.Snapshot) verbs.ProbeInfo {
+	t.Helper()
+	for _, probe := range s.Probes {
+		if filepath.Base(probe.Library) == "libverbsim-rdmav34.so" && probe.Functions[0] == "poll_cq" {
+			return probe
+		}
+	}
+	t.Fatal("poll_cq of the simulator is not probed")
+	return verbs.ProbeInfo{}
+}
+
+// A library over its bound is observed in windows. In the gaps nothing counts,
+// and what is counted balances; each window begins unsynced, and rising wr_ids
+// align it. No completion is paired with another's request.
+func TestWindowsHoldTheBound(t *testing.T) {
+	for _, c := range []struct {
+		name, scenario string
+		flags          []string
+		entryReturn    bool
+		mode           string
+		timed          bool
+	}{
+		{"site, rising wr_ids", "rate", []string{"--rate", "40000", "--qps", "2", "--depth", "128", "--latency-us", "1000"}, false, "site", true},
+		{"entry and return, rising wr_ids", "rate", []string{"--rate", "40000", "--qps", "2", "--depth", "128", "--latency-us", "1000"}, true, "windows", true},
+		{"one wr_id", "perftest-lat", nil, true, "windows", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := everything
+			cfg.MaxThreadCPURatio = 0.05
+			cfg.EntryReturn = c.entryReturn
+			tr := startTracer(t, cfg)
+			r := &run{t: t, collected: collect(tr), before: snapshot(t, tr)}
+			w := startWorkload(t, c.scenario, append([]string{"--requests", "100000000", "--seconds", "40"}, c.flags...)...)
+			w.waitReady()
+			w.release()
+			least := r.watchShare(tr, 12*time.Second)
+			if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			r.truth, r.records = w.wait()
+			time.Sleep(200 * time.Millisecond)
+			r.seen = r.collected.settle()
+			r.after = snapshot(t, tr)
+			r.checkBooks()
+			r.checkPairs()
+			got := r.completions()
+			if probe := simProbe(t, &r.after); probe.Mode != c.mode {
+				t.Errorf("the mode is %s, not %s", probe.Mode, c.mode)
+			}
+			if least > 0.5 {
+				t.Errorf("the share observed was %.2f at the least: the bound was not held", least)
+			}
+			if got.Seen == 0 || got.Seen >= r.truth.Counts.Completions {
+				t.Errorf("%d completions seen of %d", got.Seen, r.truth.Counts.Completions)
+			}
+			if r.lost("window_end") == 0 {
+				t.Error("nothing was outstanding at the end of a window: this says nothing")
+			}
+			if c.timed && got.Matched < 100 {
+				t.Errorf("windows do not align: %+v", got)
+			}
+		})
+	}
+}
+
+// watchShare takes snapshots and returns the least share that was observed.
+func (r *run) watchShare(tr *tracer.Tracer, d time.Duration) float64 {
+	r.t.Helper()
+	least := 1.0
+	const every = 2 * time.Second
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		time.Sleep(every)
+		s := snapshot(r.t, tr)
+		share := simProbe(r.t, &s).Observed
+		least = min(least, share)
+		r.t.Logf("observed %.3f of the time, %d completions, %d requests lost at ends of windows", share, s.Completions.Seen, s.Losses["window_end"])
+	}
+	return least
+}
+
+// Sites are suspected again and again while requests with one wr_id fly: each
+// time entry and return come, are compared with and go, until the sites are given
+// up. No completion is delivered twice or by nobody, which would pair it with the
+// next request.
+func TestModesChangeUnderLoad(t *testing.T) {
+	tr := startTracer(t, everything)
+	r := &run{t: t, collected: collect(tr), before: snapshot(t, tr)}
+	w := startWorkload(t, "rate", "--rate", "15000", "--qps", "2", "--depth", "64", "--wr-ids", "1",
+		"--latency-us", "300", "--requests", "100000000", "--seconds", "50")
+	w.waitReady()
+	w.release()
+	var modes []string
+	for range 5 {
+		modes = append(modes, waitForMode(t, tr, "site", "windows"))
+		if err := tracer.Suspect(tr); err != nil {
+			t.Fatal(err)
+		}
+		if modes[len(modes)-1] == "site" {
+			waitForMode(t, tr, "comparing")
+		}
+	}
+	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	r.truth, r.records = w.wait()
+	time.Sleep(200 * time.Millisecond)
+	r.seen = r.collected.settle()
+	r.after = snapshot(t, tr)
+	r.checkBooks()
+	r.checkCounts()
+	r.checkPairs()
+	got := r.completions()
+	t.Logf("modes %v", modes)
+	if modes[0] != "site" || modes[len(modes)-1] != "windows" {
+		t.Errorf("the modes were %v", modes)
+	}
+	if got.Matched != r.truth.Counts.Completions {
+		t.Errorf("%d of %d were timed: %+v", got.Matched, r.truth.Counts.Completions, got)
+	}
+}
+
+func waitForMode(t *testing.T, tr *tracer.Tracer, wanted ...string) string {
+	t.Helper()
+	mode := ""
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		s := snapshot(t, tr)
+		if mode = simProbe(t, &s).Mode; slices.Contains(wanted, mode) {
+			return mode
+		}
+	}
+	t.Fatalf("the mode is still %s, not one of %v", mode, wanted)
+	return ""
+}
