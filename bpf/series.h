@@ -55,16 +55,17 @@ static __always_inline void lower_to(__u64 *value, __u64 candidate)
 	}
 }
 
-static __always_inline void add_completion(struct series *series, __u64 requests, __u64 bytes)
+static __always_inline void add_completion(struct series *series, __u64 retired, __u64 bytes)
 {
 	__sync_fetch_and_add(&series->completions, 1);
-	__sync_fetch_and_add(&series->requests, requests);
-	__sync_fetch_and_add(&series->bytes, bytes);
+	if (retired)
+		__sync_fetch_and_add(&series->retired, retired);
+	if (bytes)
+		__sync_fetch_and_add(&series->bytes, bytes);
 }
 
 static __always_inline void add_duration(struct series *series, __u64 duration_ns)
 {
-	__sync_fetch_and_add(&series->timed, 1);
 	__sync_fetch_and_add(&series->sum_ns, duration_ns);
 	__sync_fetch_and_add(&series->buckets[bucket_of(duration_ns)], 1);
 	raise_to(&series->max_ns, duration_ns);

@@ -149,7 +149,9 @@ type TrackerLibrary struct {
 	AttachedNs uint64
 	Duplicates uint64
 	Suspicions uint64
-	Dropped    uint64
+	Unmarked   [3]uint64
+	Dropped    uint32
+	Returns    uint32
 }
 
 type TrackerPollFunction struct {
@@ -164,10 +166,20 @@ type TrackerPollFunction struct {
 
 type TrackerPoller struct {
 	_        structs.HostLayout
+	Watched  uint64
 	OffSince uint64
 	OffStart uint64
 	OffEnd   uint64
 }
+
+type TrackerPostFunction uint32
+
+const (
+	TrackerPostFunctionPOST_SEND           TrackerPostFunction = 0
+	TrackerPostFunctionPOST_RECEIVE        TrackerPostFunction = 1
+	TrackerPostFunctionPOST_SHARED_RECEIVE TrackerPostFunction = 2
+	TrackerPostFunctionPOST_FUNCTIONS      TrackerPostFunction = 3
+)
 
 type TrackerProcess struct {
 	_           structs.HostLayout
@@ -199,12 +211,13 @@ type TrackerQueue struct {
 	DeliveredNs   uint64
 	EndedNs       uint64
 	OverlapMark   uint64
-	Calls         uint64
 	SendCq        uint64
 	RecvCq        uint64
 	Srq           uint64
 	LastId        uint64
-	Posting       uint32
+	Indexed       uint32
+	LastPoster    uint32
+	Undecided     uint32
 	Outstanding   uint32
 	Peak          uint32
 	PeakInterval  uint32
@@ -217,12 +230,14 @@ type TrackerQueue struct {
 	SignaledSeen  uint32
 	SigAll        uint32
 	LossEpoch     uint32
+	LossClock     uint32
 	RecvKnown     uint32
 	Device        uint16
 	Port          uint8
 	QpType        uint8
 	Library       uint32
 	Directory     [256]uint32
+	_             [4]byte
 }
 
 type TrackerQueueEnd uint32
@@ -270,15 +285,14 @@ type TrackerSegment struct {
 type TrackerSeries struct {
 	_           structs.HostLayout
 	Completions uint64
-	Timed       uint64
-	Requests    uint64
 	Bytes       uint64
+	Retired     uint64
 	SumNs       uint64
 	MinNs       uint64
 	MaxNs       uint64
 	Slow        uint64
 	ExcessNs    uint64
-	StageNs     [5]uint64
+	StageNs     [6]uint64
 	Buckets     [256]uint64
 }
 
@@ -340,7 +354,7 @@ type TrackerSlowEvent struct {
 	WrId        uint64
 	PostedNs    uint64
 	DeliveredNs uint64
-	StageNs     [5]uint64
+	StageNs     [6]uint64
 	Bytes       uint64
 	BusyNs      uint64
 	ThresholdNs uint64
@@ -371,10 +385,11 @@ type TrackerStage uint32
 const (
 	TrackerStageSTAGE_POST       TrackerStage = 0
 	TrackerStageSTAGE_QUEUE      TrackerStage = 1
-	TrackerStageSTAGE_DEVICE     TrackerStage = 2
-	TrackerStageSTAGE_POLL       TrackerStage = 3
+	TrackerStageSTAGE_SUBMIT     TrackerStage = 2
+	TrackerStageSTAGE_DEVICE     TrackerStage = 3
 	TrackerStageSTAGE_COMPLETION TrackerStage = 4
-	TrackerStageSTAGES           TrackerStage = 5
+	TrackerStageSTAGE_POLL       TrackerStage = 5
+	TrackerStageSTAGES           TrackerStage = 6
 )
 
 type TrackerThread struct {
@@ -389,14 +404,15 @@ type TrackerThread struct {
 		Bad         uint64
 		First       uint64
 		Generation  uint64
-		Serial      uint64
 		Unread      uint64
 		Slot        uint32
 		Count       uint32
 		Cookie      uint32
 		Active      uint32
-		Overlapped  uint32
 		Function    uint32
+		Returns     uint32
+		Refused     uint32
+		Pad         uint32
 	}
 	Receive struct {
 		_           structs.HostLayout
@@ -408,14 +424,15 @@ type TrackerThread struct {
 		Bad         uint64
 		First       uint64
 		Generation  uint64
-		Serial      uint64
 		Unread      uint64
 		Slot        uint32
 		Count       uint32
 		Cookie      uint32
 		Active      uint32
-		Overlapped  uint32
 		Function    uint32
+		Returns     uint32
+		Refused     uint32
+		Pad         uint32
 	}
 	Poll struct {
 		_           structs.HostLayout
@@ -427,14 +444,15 @@ type TrackerThread struct {
 		Bad         uint64
 		First       uint64
 		Generation  uint64
-		Serial      uint64
 		Unread      uint64
 		Slot        uint32
 		Count       uint32
 		Cookie      uint32
 		Active      uint32
-		Overlapped  uint32
 		Function    uint32
+		Returns     uint32
+		Refused     uint32
+		Pad         uint32
 	}
 	SiteDigest      uint64
 	SiteHits        uint32
@@ -446,7 +464,39 @@ type TrackerThread struct {
 	CreateAttr      uint64
 	CommandQp       uint64
 	CommandAttr     uint64
-	Delivery        struct {
+	Poller          TrackerPoller
+	Recent          [16]uint32
+	Qp              struct {
+		_         structs.HostLayout
+		Context   uint64
+		QpContext uint64
+		Pd        uint64
+		SendCq    uint64
+		RecvCq    uint64
+		Srq       uint64
+		Handle    uint32
+		QpNum     uint32
+		State     uint32
+		QpType    uint32
+	}
+	Wr struct {
+		_         structs.HostLayout
+		WrId      uint64
+		Next      uint64
+		SgList    uint64
+		NumSge    uint32
+		Opcode    uint32
+		SendFlags uint32
+		ImmData   uint32
+	}
+	Caller struct {
+		_           structs.HostLayout
+		Incarnation uint64
+		StartNs     uint64
+		Tgid        uint32
+		Tid         uint32
+	}
+	Delivery struct {
 		_      structs.HostLayout
 		Caller struct {
 			_           structs.HostLayout
@@ -497,9 +547,10 @@ type TrackerThread struct {
 		VendorError uint32
 		Operation   uint8
 		Status      uint8
-		Pad         [2]uint8
+		Flags       uint8
+		Pad         uint8
 		Sequence    uint64
-		StageNs     [5]uint64
+		StageNs     [6]uint64
 		BusyNs      uint64
 		KnownStages uint8
 		HasBusy     uint8
@@ -531,7 +582,6 @@ const (
 	TrackerMapIterations        = "iterations"
 	TrackerMapLibraries         = "libraries"
 	TrackerMapPollFunctions     = "poll_functions"
-	TrackerMapPollers           = "pollers"
 	TrackerMapProcesses         = "processes"
 	TrackerMapQueueIndex        = "queue_index"
 	TrackerMapQueues            = "queues"
@@ -560,12 +610,14 @@ const (
 	TrackerProgLeavePostRecv    = "leave_post_recv"
 	TrackerProgLeavePostSend    = "leave_post_send"
 	TrackerProgMapFile          = "map_file"
+	TrackerProgPostRefused      = "post_refused"
 	TrackerProgProcessExec      = "process_exec"
 	TrackerProgProcessExit      = "process_exit"
 	TrackerProgSchedSwitch      = "sched_switch"
 	TrackerVarCollection        = "collection"
 	TrackerVarHaveTraceContexts = "have_trace_contexts"
 	TrackerVarHistogramEdges    = "histogram_edges"
+	TrackerVarLossClock         = "loss_clock"
 	TrackerVarNextDevice        = "next_device"
 	TrackerVarSomeZero          = "some_zero"
 	TrackerVarThresholdNs       = "threshold_ns"
@@ -573,6 +625,7 @@ const (
 	TrackerVarTypeControlKind   = "type_control_kind"
 	TrackerVarTypeCounter       = "type_counter"
 	TrackerVarTypeEntryState    = "type_entry_state"
+	TrackerVarTypePostFunction  = "type_post_function"
 	TrackerVarTypeQueueEnd      = "type_queue_end"
 	TrackerVarTypeQueueSync     = "type_queue_sync"
 	TrackerVarTypeSitePlaceKind = "type_site_place_kind"
@@ -640,6 +693,7 @@ type TrackerProgramSpecs struct {
 	LeavePostRecv    *ebpf.ProgramSpec `ebpf:"leave_post_recv"`
 	LeavePostSend    *ebpf.ProgramSpec `ebpf:"leave_post_send"`
 	MapFile          *ebpf.ProgramSpec `ebpf:"map_file"`
+	PostRefused      *ebpf.ProgramSpec `ebpf:"post_refused"`
 	ProcessExec      *ebpf.ProgramSpec `ebpf:"process_exec"`
 	ProcessExit      *ebpf.ProgramSpec `ebpf:"process_exit"`
 	SchedSwitch      *ebpf.ProgramSpec `ebpf:"sched_switch"`
@@ -663,7 +717,6 @@ type TrackerMapSpecs struct {
 	Iterations      *ebpf.MapSpec `ebpf:"iterations"`
 	Libraries       *ebpf.MapSpec `ebpf:"libraries"`
 	PollFunctions   *ebpf.MapSpec `ebpf:"poll_functions"`
-	Pollers         *ebpf.MapSpec `ebpf:"pollers"`
 	Processes       *ebpf.MapSpec `ebpf:"processes"`
 	QueueIndex      *ebpf.MapSpec `ebpf:"queue_index"`
 	Queues          *ebpf.MapSpec `ebpf:"queues"`
@@ -685,6 +738,7 @@ type TrackerVariableSpecs struct {
 	Collection        *ebpf.VariableSpec `ebpf:"collection"`
 	HaveTraceContexts *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.VariableSpec `ebpf:"histogram_edges"`
+	LossClock         *ebpf.VariableSpec `ebpf:"loss_clock"`
 	NextDevice        *ebpf.VariableSpec `ebpf:"next_device"`
 	SomeZero          *ebpf.VariableSpec `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.VariableSpec `ebpf:"threshold_ns"`
@@ -692,6 +746,7 @@ type TrackerVariableSpecs struct {
 	TypeControlKind   *ebpf.VariableSpec `ebpf:"type_control_kind"`
 	TypeCounter       *ebpf.VariableSpec `ebpf:"type_counter"`
 	TypeEntryState    *ebpf.VariableSpec `ebpf:"type_entry_state"`
+	TypePostFunction  *ebpf.VariableSpec `ebpf:"type_post_function"`
 	TypeQueueEnd      *ebpf.VariableSpec `ebpf:"type_queue_end"`
 	TypeQueueSync     *ebpf.VariableSpec `ebpf:"type_queue_sync"`
 	TypeSitePlaceKind *ebpf.VariableSpec `ebpf:"type_site_place_kind"`
@@ -735,7 +790,6 @@ type TrackerMaps struct {
 	Iterations      *ebpf.Map `ebpf:"iterations"`
 	Libraries       *ebpf.Map `ebpf:"libraries"`
 	PollFunctions   *ebpf.Map `ebpf:"poll_functions"`
-	Pollers         *ebpf.Map `ebpf:"pollers"`
 	Processes       *ebpf.Map `ebpf:"processes"`
 	QueueIndex      *ebpf.Map `ebpf:"queue_index"`
 	Queues          *ebpf.Map `ebpf:"queues"`
@@ -766,7 +820,6 @@ func (m *TrackerMaps) Close() error {
 		m.Iterations,
 		m.Libraries,
 		m.PollFunctions,
-		m.Pollers,
 		m.Processes,
 		m.QueueIndex,
 		m.Queues,
@@ -789,6 +842,7 @@ type TrackerVariables struct {
 	Collection        *ebpf.Variable `ebpf:"collection"`
 	HaveTraceContexts *ebpf.Variable `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.Variable `ebpf:"histogram_edges"`
+	LossClock         *ebpf.Variable `ebpf:"loss_clock"`
 	NextDevice        *ebpf.Variable `ebpf:"next_device"`
 	SomeZero          *ebpf.Variable `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.Variable `ebpf:"threshold_ns"`
@@ -796,6 +850,7 @@ type TrackerVariables struct {
 	TypeControlKind   *ebpf.Variable `ebpf:"type_control_kind"`
 	TypeCounter       *ebpf.Variable `ebpf:"type_counter"`
 	TypeEntryState    *ebpf.Variable `ebpf:"type_entry_state"`
+	TypePostFunction  *ebpf.Variable `ebpf:"type_post_function"`
 	TypeQueueEnd      *ebpf.Variable `ebpf:"type_queue_end"`
 	TypeQueueSync     *ebpf.Variable `ebpf:"type_queue_sync"`
 	TypeSitePlaceKind *ebpf.Variable `ebpf:"type_site_place_kind"`
@@ -825,6 +880,7 @@ type TrackerPrograms struct {
 	LeavePostRecv    *ebpf.Program `ebpf:"leave_post_recv"`
 	LeavePostSend    *ebpf.Program `ebpf:"leave_post_send"`
 	MapFile          *ebpf.Program `ebpf:"map_file"`
+	PostRefused      *ebpf.Program `ebpf:"post_refused"`
 	ProcessExec      *ebpf.Program `ebpf:"process_exec"`
 	ProcessExit      *ebpf.Program `ebpf:"process_exit"`
 	SchedSwitch      *ebpf.Program `ebpf:"sched_switch"`
@@ -848,6 +904,7 @@ func (p *TrackerPrograms) Close() error {
 		p.LeavePostRecv,
 		p.LeavePostSend,
 		p.MapFile,
+		p.PostRefused,
 		p.ProcessExec,
 		p.ProcessExit,
 		p.SchedSwitch,

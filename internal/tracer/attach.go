@@ -22,19 +22,9 @@ type point struct {
 	isReturn bool
 }
 
-// dataPath lists the probes on a provider, but for poll_cq, see polls.go. Returns come before entries: a call
+// controlPath lists the probes on libibverbs. Returns come before entries: a call
 // whose return alone is seen is ignored, one whose entry alone is seen would
 // look as if it never ended.
-var dataPath = []point{
-	{provider.PostSend, bpf.TrackerProgLeavePostSend, true},
-	{provider.PostRecv, bpf.TrackerProgLeavePostRecv, true},
-	{provider.PostSRQRecv, bpf.TrackerProgLeavePostRecv, true},
-	{provider.PostRecv, bpf.TrackerProgEnterPostRecv, false},
-	{provider.PostSRQRecv, bpf.TrackerProgEnterPostSrqRecv, false},
-	{provider.PostSend, bpf.TrackerProgEnterPostSend, false},
-}
-
-// controlPath lists the probes on libibverbs.
 var controlPath = []point{
 	{provider.CreateQP, bpf.TrackerProgLeaveCreateQp, true},
 	{provider.CmdCreateQP, bpf.TrackerProgLeaveCmdCreateQp, true},
@@ -53,6 +43,7 @@ type attachment struct {
 	open   *os.File
 	cookie uint32
 	links  []link.Link
+	posts  []*postFunction
 	polls  []*pollFunction
 	// used is when a search last found a process with the file.
 	used time.Time
@@ -61,6 +52,9 @@ type attachment struct {
 // count is the number of links that are attached.
 func (a *attachment) count() int {
 	n := len(a.links)
+	for _, f := range a.posts {
+		n += len(f.enter) + len(f.leave) + len(f.site)
+	}
 	for _, f := range a.polls {
 		n += len(f.enter) + len(f.leave) + len(f.site)
 	}
@@ -77,20 +71,13 @@ func (k *kernelSide) attach(file provider.File, open *os.File, cookie uint32, ki
 		return nil, fmt.Errorf("probing %s: %w", file.DisplayPath, err)
 	}
 	a := &attachment{file: file, open: open, cookie: cookie}
-	points := dataPath
 	if file.Library.Kind == provider.Verbs {
-		points = controlPath
+		if err := k.attachControl(a, executable, kind); err != nil {
+			return nil, errors.Join(err, a.close())
+		}
 	}
-	for _, p := range points {
-		places := placesOf(file.Library, p)
-		if len(places) == 0 {
-			continue
-		}
-		links, err := k.attachPoint(executable, p, places, uint64(cookie), kind)
-		a.links = append(a.links, links...)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("probing %s of %s: %w", p.function, file.DisplayPath, attachError(err, kind)), a.close())
-		}
+	if a.posts, err = k.attachPosts(executable, file.Library, cookie, kind); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", file.DisplayPath, err), a.close())
 	}
 	for i, target := range file.Library.Find(provider.PollCQ) {
 		f, err := k.attachPoll(executable, file.Library, target, cookie, uint32(i), kind)
@@ -100,6 +87,21 @@ func (k *kernelSide) attach(file provider.File, open *os.File, cookie uint32, ki
 		a.polls = append(a.polls, f)
 	}
 	return a, nil
+}
+
+func (k *kernelSide) attachControl(a *attachment, executable *link.Executable, kind linkKind) error {
+	for _, p := range controlPath {
+		places := placesOf(a.file.Library, p)
+		if len(places) == 0 {
+			continue
+		}
+		links, err := k.attachPoint(executable, p, places, uint64(a.cookie), kind)
+		a.links = append(a.links, links...)
+		if err != nil {
+			return fmt.Errorf("probing %s of %s: %w", p.function, a.file.DisplayPath, attachError(err, kind))
+		}
+	}
+	return nil
 }
 
 // placesOf returns the file offsets of a point. An entry probe on a function
@@ -174,6 +176,9 @@ func (a *attachment) close() error { return errors.Join(closeLinks(a.takeLinks()
 func (a *attachment) takeLinks() []link.Link {
 	links := a.links
 	a.links = nil
+	for _, f := range a.posts {
+		links = append(links, f.takeLinks()...)
+	}
 	for _, f := range a.polls {
 		links = append(links, f.takeLinks()...)
 	}
@@ -197,7 +202,6 @@ func (k *kernelSide) attachSystem() error {
 	for name, program := range map[string]string{
 		"sched_process_exec": bpf.TrackerProgProcessExec,
 		"sched_process_exit": bpf.TrackerProgProcessExit,
-		"sched_switch":       bpf.TrackerProgSchedSwitch,
 	} {
 		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: k.collection.Programs[program]})
 		if err != nil {
@@ -205,6 +209,11 @@ func (k *kernelSide) attachSystem() error {
 		}
 		k.system = append(k.system, l)
 	}
+	switches, err := link.AttachTracing(link.TracingOptions{Program: k.collection.Programs[bpf.TrackerProgSchedSwitch]})
+	if err != nil {
+		return fmt.Errorf("attaching to the tracepoint sched_switch: %w", err)
+	}
+	k.system = append(k.system, switches)
 	if k.watchesFiles {
 		l, err := link.AttachTracing(link.TracingOptions{Program: k.collection.Programs[fileWatcher]})
 		if err == nil {
