@@ -107,6 +107,7 @@ const (
 	AttributeRdmaWqeStagePoll
 	AttributeRdmaWqeStagePost
 	AttributeRdmaWqeStageQueue
+	AttributeRdmaWqeStageSubmit
 )
 
 // String returns the string representation of the AttributeRdmaWqeStage.
@@ -122,6 +123,8 @@ func (av AttributeRdmaWqeStage) String() string {
 		return "post"
 	case AttributeRdmaWqeStageQueue:
 		return "queue"
+	case AttributeRdmaWqeStageSubmit:
+		return "submit"
 	}
 	return ""
 }
@@ -133,6 +136,7 @@ var MapAttributeRdmaWqeStage = map[string]AttributeRdmaWqeStage{
 	"poll":       AttributeRdmaWqeStagePoll,
 	"post":       AttributeRdmaWqeStagePost,
 	"queue":      AttributeRdmaWqeStageQueue,
+	"submit":     AttributeRdmaWqeStageSubmit,
 }
 
 var MetricsInfo = metricsInfo{
