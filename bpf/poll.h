@@ -83,19 +83,11 @@ static __noinline void deliver_stranger(struct queue_key *key, struct thread *th
 		count_unmatched(delivery, device, untracked ? COMPLETIONS_UNMATCHED : COMPLETIONS_BEFORE_ATTACH);
 }
 
-/* Delivers what thread->delivery holds. */
-static __always_inline void deliver(struct thread *thread)
+/* Delivers what thread->delivery holds to its queue. */
+static __always_inline void deliver_to(struct queue *queue, __u32 slot, struct thread *thread)
 {
 	struct delivery *delivery = &thread->delivery;
-	struct queue_key key =
-		queue_key_of(&delivery->caller, delivery->cq_context, delivery->wc.qp_num & 0xffffff);
-	__u32 slot;
-	struct queue *queue = recent_queue(thread, &key, &slot);
 
-	if (!queue) {
-		deliver_stranger(&key, thread);
-		return;
-	}
 	if (is_ignored_device(queue->device))
 		return;
 	count(COMPLETIONS_SEEN);
@@ -105,6 +97,20 @@ static __always_inline void deliver(struct thread *thread)
 		deliver_receive(queue, queue->device, thread);
 	else
 		deliver_send(slot, thread);
+}
+
+static __always_inline void deliver(struct thread *thread)
+{
+	struct delivery *delivery = &thread->delivery;
+	struct queue_key key =
+		queue_key_of(&delivery->caller, delivery->cq_context, delivery->wc.qp_num & 0xffffff);
+	__u32 slot;
+	struct queue *queue = recent_queue(thread, &key, &slot);
+
+	if (queue)
+		deliver_to(queue, slot, thread);
+	else
+		deliver_stranger(&key, thread);
 }
 
 struct batch {
@@ -121,10 +127,12 @@ LOOP_BODY(deliver_completion, struct batch)
 	state->left--;
 	__u64 address = state->wc;
 	state->wc += sizeof(struct ibv_wc);
-	if (bpf_probe_read_user(&state->thread->delivery.wc, sizeof(struct ibv_wc), (void *)address)) {
+	struct ibv_wc wc;
+	if (bpf_probe_read_user(&wc, sizeof(wc), (void *)address)) {
 		state->unread++;
 		return NEXT;
 	}
+	state->thread->delivery.wc = wc;
 	deliver(state->thread);
 	return NEXT;
 }

@@ -47,16 +47,17 @@ static __always_inline struct queue *queue_of_qp(struct thread *thread, struct c
 	return queue;
 }
 
-/* Reads the list that a post hands over, its first request into thread->wr. */
-static __always_inline struct chain read_chain(struct thread *thread, __u64 wr)
+/* Reads the list that a post hands over, and its first request. */
+static __always_inline struct chain read_chain(__u64 wr, struct ibv_send_wr_head *first)
 {
-	if (bpf_probe_read_user(&thread->wr, sizeof(thread->wr), (void *)wr))
+	if (bpf_probe_read_user(first, sizeof(*first), (void *)wr))
 		return unreadable_chain(wr);
-	return measure_chain(thread->wr.next);
+	return measure_chain(first->next);
 }
 
 /* Follows a post on a queue. */
-static __always_inline void follow_post(struct queue *queue, __u32 slot, struct thread *thread, struct chain *chain)
+static __always_inline void follow_post(struct queue *queue, __u32 slot, struct thread *thread, struct chain *chain,
+					struct ibv_send_wr_head *first)
 {
 	struct call *call = &thread->post;
 
@@ -73,13 +74,18 @@ static __always_inline void follow_post(struct queue *queue, __u32 slot, struct 
 		call->unread = chain->wr;
 		__sync_fetch_and_add(&queue->undecided, 1);
 	}
-	record_chain(queue, call, chain, thread->caller.tid, &thread->wr);
+	record_chain(queue, call, chain, thread->caller.tid, first);
 	queue->activity_ns = call->entry_ns;
 }
 
 static __always_inline void post_entered(struct pt_regs *ctx, __u32 cookie)
 {
-	struct thread *thread = this_thread();
+	/* What is read from the process goes to the stack: elsewhere the kernel
+	 * checks at length what the destination is. */
+	struct ibv_qp_head qp;
+	struct ibv_send_wr_head first;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_of(task);
 	__u64 now = bpf_ktime_get_ns();
 
 	if (!thread) {
@@ -96,28 +102,28 @@ static __always_inline void post_entered(struct pt_regs *ctx, __u32 cookie)
 	if (call->unread || call->refused)
 		settle_call(call);
 	enter_call(call, ctx, cookie, now, has_returns(cookie, POST_SEND));
-	thread->caller = current_caller();
+	thread->caller = caller_of(task);
 	call->object = ARG1(ctx);
 	call->list = ARG2(ctx);
 	call->bad = ARG3(ctx);
 	call->count = 0;
 	call->slot = NO_SLOT;
-	if (bpf_probe_read_user(&thread->qp, sizeof(thread->qp), (void *)call->object)) {
+	if (bpf_probe_read_user(&qp, sizeof(qp), (void *)call->object)) {
 		count(LOSS_READ_QP);
 		note_loss(&thread->caller);
 		return;
 	}
 
 	__u32 slot = 0;
-	struct queue *queue = queue_of_qp(thread, &thread->caller, &thread->qp, &slot);
-	struct chain chain = read_chain(thread, call->list);
+	struct queue *queue = queue_of_qp(thread, &thread->caller, &qp, &slot);
+	struct chain chain = read_chain(call->list, &first);
 	if (!queue) {
-		if (!is_excluded(&thread->caller) && !is_ignored_device(device_of_context(thread->qp.context)))
+		if (!is_excluded(&thread->caller) && !is_ignored_device(device_of_context(qp.context)))
 			count_untracked(chain.count);
 		return;
 	}
 	if (!is_ignored_device(queue->device))
-		follow_post(queue, slot, thread, &chain);
+		follow_post(queue, slot, thread, &chain, &first);
 }
 
 struct returning {

@@ -7,9 +7,8 @@
 /* An incarnation tells apart processes that had one PID, and the programs
  * before and after an exec. Two starts under one PID lie further apart than a
  * process can exec. */
-static __always_inline struct caller current_caller(void)
+static __always_inline struct caller caller_of(struct task_struct *task)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct caller caller = {
 		.tgid = task->tgid,
 		.tid = task->pid,
@@ -18,6 +17,11 @@ static __always_inline struct caller current_caller(void)
 
 	caller.incarnation = caller.start_ns + task->self_exec_id;
 	return caller;
+}
+
+static __always_inline struct caller current_caller(void)
+{
+	return caller_of(bpf_get_current_task_btf());
 }
 
 static __always_inline bool is_excluded(struct caller *caller)

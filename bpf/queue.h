@@ -61,6 +61,23 @@ static __always_inline struct queue *recent_queue(struct thread *thread, struct 
 	return queue;
 }
 
+/* The queue of a completion where the thread has worked on it before and it
+ * completes to the CQ: the context of the CQ is that of the QP. As long as a QP
+ * lives there is no other CQ at the address. */
+static __always_inline struct queue *recent_of_cq(struct thread *thread, struct caller *caller, __u32 qp_num,
+						  __u64 cq, __u32 *slot)
+{
+	__u32 recent = thread->recent[qp_num % RECENT_QUEUES];
+	struct queue *queue = queue_at(recent);
+
+	if (!queue || !queue->indexed || queue->ended_ns || queue->key.qp_num != qp_num ||
+	    queue->key.incarnation != caller->incarnation || queue->key.tgid != caller->tgid ||
+	    (queue->send_cq != cq && queue->recv_cq != cq))
+		return NULL;
+	*slot = recent;
+	return queue;
+}
+
 /* Says whether the process is traced; its first queue makes it known to user
  * space, which may want it excluded. */
 static __always_inline bool admit_process(struct caller *caller)

@@ -47,11 +47,13 @@ static __always_inline struct queue *receive_queue(struct thread *thread, __u64 
 	struct caller *caller = &thread->caller;
 
 	if (!shared) {
-		if (bpf_probe_read_user(&thread->qp, sizeof(thread->qp), (void *)object)) {
+		struct ibv_qp_head qp;
+
+		if (bpf_probe_read_user(&qp, sizeof(qp), (void *)object)) {
 			count(LOSS_READ_QP);
 			return NULL;
 		}
-		return queue_of_qp(thread, caller, &thread->qp, slot);
+		return queue_of_qp(thread, caller, &qp, slot);
 	}
 	__u64 context;
 	struct queue_key key = queue_key_of(caller, object, SRQ_NUMBER);
@@ -77,13 +79,14 @@ static __always_inline struct chain measure_receives(__u64 wr)
 
 static __always_inline void receive_entered(struct pt_regs *ctx, enum post_function function, __u32 cookie)
 {
-	struct thread *thread = this_thread();
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_of(task);
 
 	if (!thread || !enter_call(&thread->receive, ctx, cookie, bpf_ktime_get_ns(), has_returns(cookie, function)))
 		return;
 	settle_post(thread);
 	struct call *call = &thread->receive;
-	thread->caller = current_caller();
+	thread->caller = caller_of(task);
 	call->function = function;
 	call->object = ARG1(ctx);
 	call->list = ARG2(ctx);

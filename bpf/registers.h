@@ -11,7 +11,7 @@
 		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(value) : "r"(ctx), "i"((number) * 8)); \
 		return value
 
-static __noinline __u64 read_register(struct pt_regs *ctx, __u32 offset)
+static __always_inline __u64 read_register(struct pt_regs *ctx, __u32 offset)
 {
 	__u64 value;
 

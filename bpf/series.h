@@ -18,20 +18,24 @@ static __always_inline __u32 bucket_of(__u64 duration_ns)
 	return low & (HISTOGRAM_BUCKETS - 1);
 }
 
-static __noinline struct series *series_of(struct series_key *key)
+static __noinline struct series *new_series(struct series_key *key)
+{
+	__u32 zero = 0;
+	struct series *empty = bpf_map_lookup_elem(&empty_series, &zero);
+
+	if (empty)
+		bpf_map_update_elem(&aggregates, key, empty, BPF_NOEXIST);
+	struct series *series = bpf_map_lookup_elem(&aggregates, key);
+	if (!series)
+		count(LOSS_SERIES_FULL);
+	return series;
+}
+
+static __always_inline struct series *series_of(struct series_key *key)
 {
 	struct series *known = bpf_map_lookup_elem(&aggregates, key);
 
-	if (known)
-		return known;
-	__u32 zero = 0;
-	struct series *empty = bpf_map_lookup_elem(&empty_series, &zero);
-	if (empty)
-		bpf_map_update_elem(&aggregates, key, empty, BPF_NOEXIST);
-	known = bpf_map_lookup_elem(&aggregates, key);
-	if (!known)
-		count(LOSS_SERIES_FULL);
-	return known;
+	return known ? known : new_series(key);
 }
 
 static __always_inline void raise_to(__u64 *value, __u64 candidate)

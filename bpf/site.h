@@ -24,7 +24,7 @@ static __always_inline __u64 read_place(struct pt_regs *ctx, const struct site_p
 	return value;
 }
 
-static __noinline __u64 locate(struct pt_regs *ctx, const struct site_location *location)
+static __always_inline __u64 locate(struct pt_regs *ctx, const struct site_location *location)
 {
 	__u64 address = read_place(ctx, &location->base) + location->add;
 
@@ -89,24 +89,30 @@ static __always_inline bool is_double(struct thread *thread, struct pt_regs *ctx
 }
 
 /* Delivers the completion that thread->delivery.wc holds, of a CQ. */
-__noinline int deliver_at_site(__u64 cq_address, __u64 now, struct thread *thread)
+static __always_inline void deliver_at_site(__u64 cq_address, __u64 now, struct thread *thread)
 {
-	if (!thread)
-		return 0;
 	struct delivery *delivery = &thread->delivery;
-	delivery->caller = current_caller();
-	if (bpf_probe_read_user(&delivery->cq_context, sizeof(delivery->cq_context),
-				(void *)(cq_address + IBV_CQ_CONTEXT))) {
-		if (!is_excluded(&delivery->caller))
-			lose_completions(&delivery->caller, LOSS_READ_CQ, 1);
-		return 0;
-	}
+
 	delivery->cq_address = cq_address;
 	delivery->now = now;
 	note_absence(&thread->poller, delivery);
 	delivery->steps = SEARCH_STEPS;
+
+	__u64 context;
+	__u32 slot;
+	struct queue *queue =
+		recent_of_cq(thread, &delivery->caller, delivery->wc.qp_num & 0xffffff, cq_address, &slot);
+	if (queue) {
+		deliver_to(queue, slot, thread);
+		return;
+	}
+	if (bpf_probe_read_user(&context, sizeof(context), (void *)(cq_address + IBV_CQ_CONTEXT))) {
+		if (!is_excluded(&delivery->caller))
+			lose_completions(&delivery->caller, LOSS_READ_CQ, 1);
+		return;
+	}
+	delivery->cq_context = context;
 	deliver(thread);
-	return 0;
 }
 
 /* Whether the completion was seen inside of a call that was seen to begin: then
@@ -128,12 +134,13 @@ static __always_inline bool is_compared(struct pt_regs *ctx, struct thread *thre
 
 static __always_inline void site_reached(struct pt_regs *ctx, __u64 cookie)
 {
-	struct thread *thread = this_thread();
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_of(task);
 	__u32 index = COOKIE_INDEX(cookie);
 	struct site *site = bpf_map_lookup_elem(&sites, &index);
 
 	if (!thread) {
-		struct caller caller = current_caller();
+		struct caller caller = caller_of(task);
 
 		note_loss(&caller);
 		return;
@@ -141,19 +148,21 @@ static __always_inline void site_reached(struct pt_regs *ctx, __u64 cookie)
 	if (!site)
 		return;
 	settle_post(thread);
-	struct ibv_wc *wc = &thread->delivery.wc;
+	struct ibv_wc wc;
 	__u64 address = locate(ctx, &site->wc);
-	if (bpf_probe_read_user(wc, sizeof(*wc), (void *)address)) {
-		struct caller caller = current_caller();
+	if (bpf_probe_read_user(&wc, sizeof(wc), (void *)address)) {
+		struct caller caller = caller_of(task);
 
 		lose_completions(&caller, LOSS_READ_WC, 1);
 		return;
 	}
-	apply_overrides(ctx, site, wc);
+	apply_overrides(ctx, site, &wc);
+	thread->delivery.wc = wc;
 	if (is_compared(ctx, thread, site, COOKIE_LIBRARY(cookie)))
 		return;
 	__u64 now = bpf_ktime_get_ns();
 	if (is_double(thread, ctx, COOKIE_LIBRARY(cookie), address, now))
 		return;
+	thread->delivery.caller = caller_of(task);
 	deliver_at_site(locate(ctx, &site->cq), now, thread);
 }

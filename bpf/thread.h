@@ -5,14 +5,18 @@
 #include "maps/libraries.h"
 #include "maps/threads.h"
 
-static __always_inline struct thread *this_thread(void)
+static __always_inline struct thread *thread_of(struct task_struct *task)
 {
-	struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL,
-						     BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!thread)
 		count(LOSS_NO_THREAD_STATE);
 	return thread;
+}
+
+static __always_inline struct thread *this_thread(void)
+{
+	return thread_of(bpf_get_current_task_btf());
 }
 
 static __always_inline bool is_dropped(__u32 cookie)

@@ -466,30 +466,7 @@ type TrackerThread struct {
 	CommandAttr     uint64
 	Poller          TrackerPoller
 	Recent          [16]uint32
-	Qp              struct {
-		_         structs.HostLayout
-		Context   uint64
-		QpContext uint64
-		Pd        uint64
-		SendCq    uint64
-		RecvCq    uint64
-		Srq       uint64
-		Handle    uint32
-		QpNum     uint32
-		State     uint32
-		QpType    uint32
-	}
-	Wr struct {
-		_         structs.HostLayout
-		WrId      uint64
-		Next      uint64
-		SgList    uint64
-		NumSge    uint32
-		Opcode    uint32
-		SendFlags uint32
-		ImmData   uint32
-	}
-	Caller struct {
+	Caller          struct {
 		_           structs.HostLayout
 		Incarnation uint64
 		StartNs     uint64

@@ -46,8 +46,6 @@ struct thread {
 	__u64 command_qp, command_attr; /* of the ibv_cmd_create_qp it is in */
 	struct poller poller;
 	__u32 recent[RECENT_QUEUES];
-	struct ibv_qp_head qp;
-	struct ibv_send_wr_head wr;
 	struct caller caller;
 	struct delivery delivery;
 	struct unit unit;

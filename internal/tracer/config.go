@@ -35,7 +35,7 @@ type Config struct {
 	// EventBytes is the size of the ring buffer for slow completions, a power
 	// of two. 0 means 1 MiB.
 	EventBytes uint32
-	// EntryReturn observes poll_cq by its entry and return alone, which traps
+	// EntryReturn observes posts and poll_cq by their entries and returns alone, which traps
 	// on every empty poll. It is for measuring what completion sites save.
 	EntryReturn bool
 	// takesFile selects the libraries that are probed; nil takes all. It lets
