@@ -83,11 +83,11 @@ func fullSnapshot() verbs.Snapshot {
 		Series:          []verbs.Series{seriesOf(trainer, 100, 2*time.Microsecond), seriesOf(peer, 40, 500*time.Microsecond), failed, read, received},
 		Queues:          []verbs.QueueInfo{queueOf(trainer, 1), queueOf(peer, 1), unsynced},
 		UntrackedQueues: 3,
-		Rejected:        []verbs.RejectedPosts{
+		Rejected: []verbs.RejectedPosts{
 			{Process: trainer, Device: "mlx5_0", Errno: 12, Count: 7},
 			{Process: trainer, Device: "mlx5_0", Errno: 0, Count: 3},
 		},
-		Empty:           []verbs.ReceiveEmpty{{Process: trainer, Device: "mlx5_0", Count: 5}},
+		Empty: []verbs.ReceiveEmpty{{Process: trainer, Device: "mlx5_0", Count: 5}},
 	}
 }
 
