@@ -11,10 +11,8 @@ static __always_inline __u64 entry_word(struct queue *queue, __u64 sequence, __u
 	return (queue->generation & 0xffffff) << 40 | (sequence & 0xffffffff) << 8 | state;
 }
 
-/* entry.returned: the upper half is a tag, then one bit for posts that
- * overlapped with another thread's and 31 bits of nanoseconds. */
-#define RETURNED_OVERLAPPED 0x80000000u
-#define RETURNED_NS 0x7fffffffu
+/* entry.returned: the upper half is a tag, the lower one nanoseconds. */
+#define RETURNED_NS 0xffffffffu
 
 /* The tag of entry.returned, apart for neighbours in time and in the pool. */
 static __always_inline __u64 returned_tag(struct queue *queue, __u64 sequence)

@@ -6,29 +6,35 @@
 
 /* Finished entries leave the queue at its head. */
 
-LOOP_BODY(pass_finished, struct queue *)
+/* Says whether the next one may be looked at. */
+static __always_inline bool pass_one(struct queue *queue)
 {
-	struct queue *queue = *state;
 	__u64 head = *(volatile __u64 *)&queue->head;
 
 	if (head >= *(volatile __u64 *)&queue->tail)
-		return STOP;
+		return false;
 	struct place place = place_of(queue, head);
 	if (place.kind == PLACE_NONE)
-		return STOP;
+		return false;
 	__u64 word = entry_now(place.entry);
 	if ((word & ~0xffULL) != entry_word(queue, head, 0) || (word & 0xff) <= ENTRY_LIVE)
-		return STOP;
-	if (__sync_val_compare_and_swap(&queue->head, head, head + 1) != head)
-		return NEXT;
-	if ((head + 1) % SEGMENT_ENTRIES == 0)
+		return false;
+	if (__sync_val_compare_and_swap(&queue->head, head, head + 1) == head &&
+	    (head + 1) % SEGMENT_ENTRIES == 0)
 		release_segment_before(queue, head + 1);
-	return NEXT;
+	return true;
 }
 
+LOOP_BODY(pass_finished, struct queue *)
+{
+	return pass_one(*state) ? NEXT : STOP;
+}
+
+/* Most often it is one that has finished. */
 static __always_inline void advance_head(struct queue *queue)
 {
 	struct queue *state = queue;
 
-	LOOP(pass_finished, &state);
+	if (pass_one(queue) && pass_one(queue))
+		LOOP(pass_finished, &state);
 }

@@ -4,6 +4,7 @@
 #include "cost.h"
 #include "cq.h"
 #include "maps/poll_functions.h"
+#include "refuse.h"
 #include "thread.h"
 
 /* A probe on the entry of poll_cq beside completion sites, now and then for a
@@ -14,14 +15,15 @@
 static __always_inline void looked(struct pt_regs *ctx, __u64 cookie)
 {
 	struct thread *thread = this_thread();
-	struct caller caller = current_caller();
 	__u32 index = COOKIE_INDEX(cookie);
 	__u64 object = ARG1(ctx);
 
 	if (!thread || !observes(thread, COOKIE_LIBRARY(cookie), HIT_ENTRY))
 		return;
+	settle_post(thread);
 	struct poll_function *function = bpf_map_lookup_elem(&poll_functions, &index);
 	if (function && thread->look_cq == object && !thread->look_hits && thread->look_ns >= function->since_ns) {
+		struct caller caller = current_caller();
 		struct cq *cq = cq_of(&caller, object);
 
 		if (cq && thread->look_ns > cq->short_poll_ns)

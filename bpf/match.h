@@ -74,6 +74,15 @@ LOOP_BODY(search_request, struct search)
 	return NEXT;
 }
 
+/* Most often it is the oldest entry. */
+static __always_inline bool is_owner(struct queue *queue, __u64 sequence, __u64 wr_id)
+{
+	struct place place = place_of(queue, sequence);
+
+	return place.kind == PLACE_ENTRY && entry_now(place.entry) == entry_word(queue, sequence, ENTRY_LIVE) &&
+	       ((place.entry->flags & ENTRY_SIGNALED) || queue->sig_all) && place.entry->wr_id == wr_id;
+}
+
 /* Searches within what is left of the poll's budget: a poll delivers up to 256
  * completions, and a hostile process may make each of them search in vain. */
 static __always_inline void search_queue(struct search *search, struct queue *queue, __u64 wr_id, bool failed, __u32 *steps)
@@ -94,6 +103,10 @@ static __always_inline void search_queue(struct search *search, struct queue *qu
 		.steps = *steps,
 		.failed = failed,
 	};
+	if (search->sequence < search->end && is_owner(queue, head, wr_id)) {
+		search->is_found = true;
+		return;
+	}
 	LOOP(search_request, search);
 	*steps = search->steps;
 	if (search->steps == 0)
@@ -126,56 +139,19 @@ LOOP_BODY(retire_request, struct run)
 	return NEXT;
 }
 
-struct rival_search {
-	struct queue *queue;
-	__u64 sequence;
-	__u64 end;
-	__u64 wr_id;
-	bool any; /* not only those whose posts overlapped */
-	bool found;
-};
-
-static __always_inline bool is_overlapped(struct queue *queue, __u64 sequence, __u64 returned)
-{
-	if (returned & RETURNED_OVERLAPPED)
-		return true;
-	return (returned & RETURNED_NS) == 0 && sequence < queue->overlap_mark;
-}
-
-LOOP_BODY(find_rival, struct rival_search)
-{
-	struct queue *queue = state->queue;
-	__u64 sequence = state->sequence;
-
-	if (sequence >= state->end)
-		return STOP;
-	state->sequence++;
-	struct place place = place_of(queue, sequence);
-	if (place.kind != PLACE_ENTRY || entry_now(place.entry) != entry_word(queue, sequence, ENTRY_LIVE))
-		return NEXT;
-	if (!(place.entry->flags & ENTRY_SIGNALED) && !queue->sig_all)
-		return NEXT;
-	if (!state->any && !is_overlapped(queue, sequence, place.entry->returned))
-		return STOP;
-	if (place.entry->wr_id == state->wr_id) {
-		/* What is left over when the other one was taken is no more certain. */
-		place.entry->flags |= ENTRY_AMBIGUOUS;
-		state->found = true;
-	}
-	return NEXT;
-}
-
 /* Whether another entry could as well own the completion: where posts of several
- * threads overlapped, their order in the hardware is not known; and where later
- * requests completed before this one, its wr_id may have been used anew because
- * its completion was missed (any). */
-static __noinline bool has_rival(struct queue *queue, __u64 sequence, __u64 wr_id, bool any)
+ * threads overlapped, and where later requests completed before this one, whose
+ * wr_id may have been used anew because its completion was missed (any). */
+static __noinline bool has_rival(struct queue *queue, struct unit *unit, bool any)
 {
 	struct rival_search search = {
 		.queue = queue,
-		.sequence = sequence + 1,
+		.sequence = unit->sequence + 1,
 		.end = queue->tail,
-		.wr_id = wr_id,
+		.wr_id = unit->wr_id,
+		.posted_ns = unit->posted_ns,
+		.returned_ns = unit->returned_ns,
+		.tid = unit->tid,
 		.any = any,
 	};
 
@@ -210,8 +186,7 @@ enum claim {
 };
 
 /* Takes the entry found out of the queue and copies what it says. */
-static __always_inline bool take_entry(struct queue *queue, __u64 sequence, struct unit *unit, bool *overlapped,
-				       bool *ambiguous, bool *skipped)
+static __always_inline bool take_entry(struct queue *queue, __u64 sequence, struct unit *unit, bool *skipped)
 {
 	struct place place = place_of(queue, sequence);
 
@@ -222,6 +197,7 @@ static __always_inline bool take_entry(struct queue *queue, __u64 sequence, stru
 	unit->wr_id = entry->wr_id;
 	unit->posted_ns = entry->posted_ns;
 	unit->operation = entry->operation;
+	unit->flags = entry->flags;
 	unit->bytes = entry->bytes;
 	unit->tid = entry->tid;
 	unit->cpu = entry->cpu;
@@ -229,10 +205,7 @@ static __always_inline bool take_entry(struct queue *queue, __u64 sequence, stru
 	unit->sequence = sequence;
 	unit->returned_ns = returned & RETURNED_NS ? unit->posted_ns + (returned & RETURNED_NS) : 0;
 	unit->port_bytes = entry->port_bytes;
-	*overlapped = is_overlapped(queue, sequence, returned);
 	*skipped = entry->skipped_at != 0;
-	if (entry->flags & ENTRY_AMBIGUOUS)
-		*ambiguous = true;
 	return entry_moves(entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_DELIVERED);
 }
 
@@ -246,20 +219,21 @@ static __always_inline void retire_run(struct queue *queue, struct search *searc
 		.count = some_zero,
 	};
 
-	if (run.sequence < run.end)
+	unit->requests = 1;
+	if (run.sequence < run.end) {
 		LOOP(retire_request, &run);
-	unit->bytes += run.bytes;
-	unit->requests = 1 + run.count;
-	__sync_fetch_and_add(&queue->retired, run.count);
+		unit->bytes += run.bytes;
+		unit->requests += run.count;
+		__sync_fetch_and_add(&queue->retired, run.count);
+	}
 	__sync_fetch_and_sub(&queue->outstanding, unit->requests);
 }
 
 /* Not static: the verifier then checks it once, whatever it knows of the
- * callers' state. That is why it takes a slot and no pointers. */
-__noinline int claim_request(__u32 slot)
+ * callers' state. That is why it takes a slot and no queue. */
+__noinline int claim_request(__u32 slot, struct thread *thread)
 {
 	struct queue *queue = queue_at(slot);
-	struct thread *thread = this_thread();
 	struct search search;
 
 	if (!queue || !thread)
@@ -268,7 +242,6 @@ __noinline int claim_request(__u32 slot)
 	struct unit *unit = &thread->unit;
 	bool failed = delivery->wc.status != IBV_WC_SUCCESS;
 	bool ambiguous = false;
-	bool overlapped = false;
 	bool skipped = false;
 
 	search_queue(&search, queue, delivery->wc.wr_id, failed, &delivery->steps);
@@ -283,14 +256,16 @@ __noinline int claim_request(__u32 slot)
 	}
 	if (!search.is_found)
 		return CLAIM_NONE;
-	if (!take_entry(queue, search.found, unit, &overlapped, &ambiguous, &skipped))
+	if (!take_entry(queue, search.found, unit, &skipped))
 		return CLAIM_RACED;
 
+	if (unit->flags & ENTRY_AMBIGUOUS)
+		ambiguous = true;
 	unit->status = delivery->wc.status;
 	unit->vendor_error = failed ? delivery->wc.vendor_err : 0;
 	retire_run(queue, &search, unit);
 	__sync_fetch_and_add(&queue->delivered, 1);
-	if ((overlapped || skipped) && has_rival(queue, search.found, unit->wr_id, skipped))
+	if ((skipped || may_overlap(queue, search.found)) && has_rival(queue, unit, skipped))
 		ambiguous = true;
 	if (queue->sync != QUEUE_SYNCED)
 		note_in_order(queue, !search.has_skipped);
@@ -321,12 +296,18 @@ static __always_inline void count_unmatched(struct delivery *delivery, __u32 dev
 
 	count(why);
 	if (series)
-		add_completion(series, 1, 0);
+		add_completion(series, 0, 0);
+}
+
+/* Whether every work request that is outstanding is known. */
+static __always_inline bool is_certain(struct queue *queue)
+{
+	return queue->sync == QUEUE_SYNCED && !*(volatile __u32 *)&queue->undecided;
 }
 
 static __always_inline void deliver_unmatched(struct queue *queue, struct delivery *delivery)
 {
-	bool synced = queue->sync == QUEUE_SYNCED;
+	bool synced = is_certain(queue);
 
 	count_unmatched(delivery, queue->device, synced ? COMPLETIONS_UNMATCHED : COMPLETIONS_BEFORE_ATTACH);
 	if (synced) {
@@ -335,22 +316,28 @@ static __always_inline void deliver_unmatched(struct queue *queue, struct delive
 	}
 }
 
+/* A post whose return is probed and was not seen yet has not returned, unless it
+ * was missed: its thread does something else, or returns are not probed any more. */
+static __always_inline bool is_inside_post(struct queue *queue, struct unit *unit, struct caller *caller)
+{
+	return (unit->flags & ENTRY_RETURNS) && unit->tid != caller->tid && has_returns(queue->library, POST_SEND);
+}
+
 /* A successful send completion, or a failed one that can only be of a send. */
-__noinline int deliver_send(__u32 slot)
+__noinline int deliver_send(__u32 slot, struct thread *thread)
 {
 	struct queue *queue = queue_at(slot);
-	struct thread *thread = this_thread();
 	int claim = CLAIM_RACED;
 
 	if (!queue || !thread)
 		return 0;
 	struct delivery *delivery = &thread->delivery;
 	struct unit *unit = &thread->unit;
-	follow_losses(queue, loss_epoch_of(&delivery->caller));
-	bool synced = queue->sync == QUEUE_SYNCED;
+	follow_losses(queue, &delivery->caller);
+	bool certain = is_certain(queue);
 	for (int attempt = 0; attempt < 3 && claim == CLAIM_RACED; attempt++)
-		claim = claim_request(slot);
-	__sync_fetch_and_add(&queue->completions, 1);
+		claim = claim_request(slot, thread);
+	queue->completions++; /* Says how much was seen; an addition may be lost. */
 	queue->activity_ns = delivery->now;
 	if (claim == CLAIM_RACED)
 		count(LOSS_CONTENDED);
@@ -368,13 +355,16 @@ __noinline int deliver_send(__u32 slot)
 	}
 	struct series *series = series_for(delivery, queue->device, unit->operation);
 	if (series)
-		add_completion(series, unit->requests, unit->bytes);
+		add_completion(series, unit->requests - 1, unit->bytes);
 
 	unit->delivered_ns = delivery->now;
+	if (!unit->returned_ns && is_inside_post(queue, unit, &delivery->caller))
+		unit->returned_ns = unit->delivered_ns;
 	unit->previous_ns = queue->delivered_ns;
 	unit->short_poll_ns = unit->posted_ns < delivery->evidence_ns ? delivery->short_poll_ns : 0;
-	raise_to(&queue->delivered_ns, delivery->now);
-	if (!synced) {
+	if (queue->delivered_ns < delivery->now)
+		queue->delivered_ns = delivery->now;
+	if (!certain) {
 		count(COMPLETIONS_UNSYNCED);
 		return 0;
 	}

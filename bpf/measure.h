@@ -8,7 +8,7 @@
 struct unit {
 	__u64 wr_id;
 	__u64 posted_ns;
-	__u64 returned_ns; /* 0: the post had not returned at delivery */
+	__u64 returned_ns; /* 0: not known */
 	__u64 delivered_ns;
 	__u64 previous_ns;   /* delivery of the queue's previous unit, 0: none */
 	__u64 short_poll_ns; /* entry of the last short poll of the CQ, 0: none known */
@@ -20,7 +20,8 @@ struct unit {
 	__u32 vendor_error;
 	__u8 operation;
 	__u8 status;
-	__u8 pad[2];
+	__u8 flags; /* of the entry */
+	__u8 pad;
 	__u64 sequence;
 	__u64 stage_ns[STAGES];
 	__u64 busy_ns;
@@ -49,27 +50,44 @@ static __always_inline __u64 clamp_ns(__u64 value, __u64 low, __u64 high)
 	return value > high ? high : value;
 }
 
-/* Splits the duration into stages that add up to it. Without an earlier short
- * poll, waiting for the device and waiting for the poller are one. */
+/* Splits the duration into stages that add up to it.
+ *
+ *   return known, poll known    post | queue | device     | poll
+ *   return known, poll unknown  post | queue | completion
+ *   return unknown              submit       | completion | poll where it is known
+ *
+ * What comes before device or completion ends when the unit has become the oldest
+ * of its queue. Where the return of the post is not known, the end of that call
+ * may come later: then what follows is not called device. */
 static __always_inline void split_stages(struct unit *unit)
 {
 	__u64 end = unit->delivered_ns;
-	__u64 returned = unit->returned_ns ? clamp_ns(unit->returned_ns, unit->posted_ns, end) : end;
+	bool returned = unit->returned_ns != 0;
 	bool polled = unit->short_poll_ns != 0;
-	__u64 ready = polled ? clamp_ns(unit->short_poll_ns, returned, end) : end;
-	__u64 head = clamp_ns(unit->previous_ns, returned, ready);
+	__u64 posted = returned ? clamp_ns(unit->returned_ns, unit->posted_ns, end) : unit->posted_ns;
+	__u64 ready = polled ? clamp_ns(unit->short_poll_ns, posted, end) : end;
+	__u64 head = clamp_ns(unit->previous_ns, posted, ready);
 
 	for (int i = 0; i < STAGES; i++)
 		unit->stage_ns[i] = 0;
-	unit->stage_ns[STAGE_POST] = returned - unit->posted_ns;
-	unit->stage_ns[STAGE_QUEUE] = head - returned;
-	if (polled) {
-		unit->stage_ns[STAGE_DEVICE] = ready - head;
-		unit->stage_ns[STAGE_POLL] = end - ready;
-		unit->known_stages = 1 << STAGE_POST | 1 << STAGE_QUEUE | 1 << STAGE_DEVICE | 1 << STAGE_POLL;
+	if (returned) {
+		unit->stage_ns[STAGE_POST] = posted - unit->posted_ns;
+		unit->stage_ns[STAGE_QUEUE] = head - posted;
+		unit->known_stages = 1 << STAGE_POST | 1 << STAGE_QUEUE;
 	} else {
-		unit->stage_ns[STAGE_COMPLETION] = end - head;
-		unit->known_stages = 1 << STAGE_POST | 1 << STAGE_QUEUE | 1 << STAGE_COMPLETION;
+		unit->stage_ns[STAGE_SUBMIT] = head - unit->posted_ns;
+		unit->known_stages = 1 << STAGE_SUBMIT;
+	}
+	if (returned && polled) {
+		unit->stage_ns[STAGE_DEVICE] = ready - head;
+		unit->known_stages |= 1 << STAGE_DEVICE;
+	} else {
+		unit->stage_ns[STAGE_COMPLETION] = ready - head;
+		unit->known_stages |= 1 << STAGE_COMPLETION;
+	}
+	if (polled) {
+		unit->stage_ns[STAGE_POLL] = end - ready;
+		unit->known_stages |= 1 << STAGE_POLL;
 	}
 }
 

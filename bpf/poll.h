@@ -39,6 +39,7 @@ static __always_inline void poll_entered(struct pt_regs *ctx, __u64 cookie)
 
 	if (!thread || !observes(thread, COOKIE_LIBRARY(cookie), HIT_ENTRY))
 		return;
+	settle_post(thread);
 	struct poll_function *function = function_at(COOKIE_INDEX(cookie));
 	bool abandoned = return_delivers(&thread->poll);
 	__u32 before = thread->poll.function;
@@ -51,12 +52,11 @@ static __always_inline void poll_entered(struct pt_regs *ctx, __u64 cookie)
 			leave_inside(before);
 		return;
 	}
-	if (!enter_call(&thread->poll, ctx, COOKIE_LIBRARY(cookie), bpf_ktime_get_ns()))
+	if (!enter_call(&thread->poll, ctx, COOKIE_LIBRARY(cookie), bpf_ktime_get_ns(), true))
 		return;
 	if (abandoned)
 		leave_inside(before);
 	__sync_fetch_and_add(&function->inside, 1);
-	thread->poll.returns = 1;
 	thread->site_hits = 0;
 	thread->site_digest = 0;
 	thread->poll.function = COOKIE_INDEX(cookie);
@@ -89,14 +89,16 @@ static __noinline enum direction direction_of_failure(struct queue *queue, struc
 	return receives_due ? DIRECTION_RECEIVE : DIRECTION_SEND;
 }
 
-static __always_inline void deliver_failure(struct queue *queue, __u32 slot, struct delivery *delivery)
+static __always_inline void deliver_failure(struct queue *queue, __u32 slot, struct thread *thread)
 {
+	struct delivery *delivery = &thread->delivery;
+
 	switch (direction_of_failure(queue, delivery)) {
 	case DIRECTION_RECEIVE:
-		deliver_receive(queue, queue->device, delivery);
+		deliver_receive(queue, queue->device, thread);
 		break;
 	case DIRECTION_SEND:
-		deliver_send(slot);
+		deliver_send(slot, thread);
 		break;
 	case DIRECTION_UNKNOWN:
 		/* Which entry it was of stays open, and so what the next ones retire. */
@@ -112,8 +114,9 @@ static __always_inline bool is_receive(__u32 opcode)
 }
 
 /* A completion of a queue of which nothing was posted under our eyes. */
-static __noinline void deliver_stranger(struct queue_key *key, struct delivery *delivery)
+static __noinline void deliver_stranger(struct queue_key *key, struct thread *thread)
 {
+	struct delivery *delivery = &thread->delivery;
 	__u32 device = device_of_context(key->object);
 	if (is_ignored_device(device) || !admit_process(&delivery->caller))
 		return;
@@ -121,35 +124,43 @@ static __noinline void deliver_stranger(struct queue_key *key, struct delivery *
 	bool untracked = bpf_map_lookup_elem(&untracked_queues, key) != NULL;
 
 	if (delivery->wc.status == IBV_WC_SUCCESS && is_receive(delivery->wc.opcode))
-		deliver_receive(NULL, device, delivery);
+		deliver_receive(NULL, device, thread);
 	else
 		count_unmatched(delivery, device, untracked ? COMPLETIONS_UNMATCHED : COMPLETIONS_BEFORE_ATTACH);
 }
 
-static __always_inline void deliver(struct delivery *delivery)
+/* Delivers what thread->delivery holds to its queue. */
+static __always_inline void deliver_to(struct queue *queue, __u32 slot, struct thread *thread)
 {
-	struct queue_key key =
-		queue_key_of(&delivery->caller, delivery->cq_context, delivery->wc.qp_num & 0xffffff);
-	__u32 slot;
-	struct queue *queue = find_queue(&key, &slot);
+	struct delivery *delivery = &thread->delivery;
 
-	if (!queue) {
-		deliver_stranger(&key, delivery);
-		return;
-	}
 	if (is_ignored_device(queue->device))
 		return;
 	count(COMPLETIONS_SEEN);
 	if (delivery->wc.status != IBV_WC_SUCCESS)
-		deliver_failure(queue, slot, delivery);
+		deliver_failure(queue, slot, thread);
 	else if (is_receive(delivery->wc.opcode))
-		deliver_receive(queue, queue->device, delivery);
+		deliver_receive(queue, queue->device, thread);
 	else
-		deliver_send(slot);
+		deliver_send(slot, thread);
+}
+
+static __always_inline void deliver(struct thread *thread)
+{
+	struct delivery *delivery = &thread->delivery;
+	struct queue_key key =
+		queue_key_of(&delivery->caller, delivery->cq_context, delivery->wc.qp_num & 0xffffff);
+	__u32 slot;
+	struct queue *queue = recent_queue(thread, &key, &slot);
+
+	if (queue)
+		deliver_to(queue, slot, thread);
+	else
+		deliver_stranger(&key, thread);
 }
 
 struct batch {
-	struct delivery *delivery;
+	struct thread *thread;
 	__u64 wc;
 	__u32 left;
 	__u32 unread;
@@ -162,11 +173,13 @@ LOOP_BODY(deliver_completion, struct batch)
 	state->left--;
 	__u64 address = state->wc;
 	state->wc += sizeof(struct ibv_wc);
-	if (bpf_probe_read_user(&state->delivery->wc, sizeof(struct ibv_wc), (void *)address)) {
+	struct ibv_wc wc;
+	if (bpf_probe_read_user(&wc, sizeof(wc), (void *)address)) {
 		state->unread++;
 		return NEXT;
 	}
-	deliver(state->delivery);
+	state->thread->delivery.wc = wc;
+	deliver(state->thread);
 	return NEXT;
 }
 
@@ -181,7 +194,7 @@ static __always_inline void deliver_batch(struct thread *thread, struct cq *cq, 
 {
 	struct delivery *delivery = &thread->delivery;
 	struct batch batch = {
-		.delivery = delivery,
+		.thread = thread,
 		.wc = thread->poll.list,
 		.unread = some_zero,
 		.left = n > BATCH_MAX ? BATCH_MAX : n,

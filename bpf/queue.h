@@ -10,6 +10,7 @@
 #include "maps/queues.h"
 #include "maps/untracked_queues.h"
 #include "process.h"
+#include "thread.h"
 
 static __always_inline struct queue_key queue_key_of(struct caller *caller, __u64 object, __u32 qp_num)
 {
@@ -37,11 +38,52 @@ static __always_inline struct queue *find_queue(struct queue_key *key, __u32 *sl
 	return queue_at(*slot);
 }
 
+static __always_inline bool is_same_queue(const struct queue_key *a, const struct queue_key *b)
+{
+	return a->object == b->object && a->incarnation == b->incarnation && a->qp_num == b->qp_num &&
+	       a->tgid == b->tgid;
+}
+
+/* find_queue, without a look into the index where the thread has worked on the
+ * queue before. */
+static __always_inline struct queue *recent_queue(struct thread *thread, struct queue_key *key, __u32 *slot)
+{
+	__u32 *recent = &thread->recent[key->qp_num % RECENT_QUEUES];
+	struct queue *queue = queue_at(*recent);
+
+	if (queue && queue->indexed && !queue->ended_ns && is_same_queue(&queue->key, key)) {
+		*slot = *recent;
+		return queue;
+	}
+	queue = find_queue(key, slot);
+	if (queue)
+		*recent = *slot;
+	return queue;
+}
+
+/* The queue of a completion where the thread has worked on it before and it
+ * completes to the CQ: the context of the CQ is that of the QP. As long as a QP
+ * lives there is no other CQ at the address. */
+static __always_inline struct queue *recent_of_cq(struct thread *thread, struct caller *caller, __u32 qp_num,
+						  __u64 cq, __u32 *slot)
+{
+	__u32 recent = thread->recent[qp_num % RECENT_QUEUES];
+	struct queue *queue = queue_at(recent);
+
+	if (!queue || !queue->indexed || queue->ended_ns || queue->key.qp_num != qp_num ||
+	    queue->key.incarnation != caller->incarnation || queue->key.tgid != caller->tgid ||
+	    (queue->send_cq != cq && queue->recv_cq != cq))
+		return NULL;
+	*slot = recent;
+	return queue;
+}
+
 /* Says whether the process is traced; its first queue makes it known to user
  * space, which may want it excluded. */
 static __always_inline bool admit_process(struct caller *caller)
 {
-	struct process *known = bpf_map_lookup_elem(&processes, &caller->tgid);
+	__u32 tgid = caller->tgid;
+	struct process *known = bpf_map_lookup_elem(&processes, &tgid);
 
 	if (is_excluded(caller))
 		return false;
@@ -52,7 +94,7 @@ static __always_inline bool admit_process(struct caller *caller)
 		.incarnation = caller->incarnation,
 		.start_ns = caller->start_ns,
 	};
-	if (bpf_map_update_elem(&processes, &caller->tgid, &process, BPF_ANY))
+	if (bpf_map_update_elem(&processes, &tgid, &process, BPF_ANY))
 		count(LOSS_PROCESSES_FULL);
 	tell(CONTROL_NEW_PROCESS, caller->tgid, caller->incarnation);
 	return true;
@@ -85,11 +127,13 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 	queue->start_ns = caller->start_ns;
 	queue->sync = QUEUE_NEW;
 	queue->device = device;
+	queue->loss_clock = loss_clock;
 	queue->loss_epoch = loss_epoch_of(caller);
 	queue->end = END_NONE;
 	queue->ended_ns = 0;
 	queue->activity_ns = now;
 	if (bpf_map_update_elem(&queue_index, key, &index, BPF_NOEXIST) == 0) {
+		queue->indexed = 1;
 		bpf_map_delete_elem(&untracked_queues, key);
 		*slot = index;
 		return queue;

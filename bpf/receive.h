@@ -2,6 +2,7 @@
 #pragma once
 
 #include "match.h"
+#include "post.h"
 
 /* Receives are counted, never timed: a buffer waits for as long as the peer
  * likes. */
@@ -14,8 +15,9 @@ static __always_inline void complete_receive(struct queue *queue)
 		__sync_fetch_and_add(&queue->recv_empty, 1);
 }
 
-static __always_inline void deliver_receive(struct queue *queue, __u32 device_index, struct delivery *delivery)
+static __always_inline void deliver_receive(struct queue *queue, __u32 device_index, struct thread *thread)
 {
+	struct delivery *delivery = &thread->delivery;
 	bool failed = delivery->wc.status != IBV_WC_SUCCESS;
 	__u64 bytes = failed ? 0 : delivery->wc.byte_len;
 	struct series *series = series_for(delivery, device_index, OP_RECV);
@@ -23,7 +25,7 @@ static __always_inline void deliver_receive(struct queue *queue, __u32 device_in
 
 	count(COMPLETIONS_RECEIVED);
 	if (series)
-		add_completion(series, 1, bytes);
+		add_completion(series, 0, bytes);
 	if (device)
 		__sync_fetch_and_add(&device->bytes[1], bytes);
 	if (!queue)
@@ -34,14 +36,16 @@ static __always_inline void deliver_receive(struct queue *queue, __u32 device_in
 	}
 	struct queue_key key = queue_key_of(&delivery->caller, queue->srq, SRQ_NUMBER);
 	__u32 slot;
-	struct queue *shared = find_queue(&key, &slot);
+	struct queue *shared = recent_queue(thread, &key, &slot);
 	if (shared)
 		complete_receive(shared);
 }
 
 /* The queue that receives are posted to: of a QP, or of an SRQ. */
-static __always_inline struct queue *receive_queue(struct caller *caller, __u64 object, bool shared, __u32 *slot)
+static __always_inline struct queue *receive_queue(struct thread *thread, __u64 object, bool shared, __u32 *slot)
 {
+	struct caller *caller = &thread->caller;
+
 	if (!shared) {
 		struct ibv_qp_head qp;
 
@@ -49,11 +53,11 @@ static __always_inline struct queue *receive_queue(struct caller *caller, __u64 
 			count(LOSS_READ_QP);
 			return NULL;
 		}
-		return queue_of_qp(caller, &qp, slot);
+		return queue_of_qp(thread, caller, &qp, slot);
 	}
 	__u64 context;
 	struct queue_key key = queue_key_of(caller, object, SRQ_NUMBER);
-	struct queue *queue = find_queue(&key, slot);
+	struct queue *queue = recent_queue(thread, &key, slot);
 	if (queue)
 		return queue;
 	if (bpf_probe_read_user(&context, sizeof(context), (void *)(object + IBV_SRQ_CONTEXT))) {
@@ -63,28 +67,43 @@ static __always_inline struct queue *receive_queue(struct caller *caller, __u64 
 	return create_queue(&key, caller, context, slot);
 }
 
-static __always_inline void receive_entered(struct pt_regs *ctx, bool shared, __u32 cookie)
+/* Counts the receives of a list whose first one is at wr. */
+static __always_inline struct chain measure_receives(__u64 wr)
 {
-	struct thread *thread = this_thread();
+	__u64 next;
+
+	if (bpf_probe_read_user(&next, sizeof(next), (void *)(wr + IBV_WR_NEXT)))
+		return unreadable_chain(wr);
+	return measure_chain(next);
+}
+
+static __always_inline void receive_entered(struct pt_regs *ctx, enum post_function function, __u32 cookie)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_of(task);
 
 	if (!thread || !observes(thread, cookie, HIT_ENTRY))
 		return;
-	if (!enter_call(&thread->receive, ctx, cookie, bpf_ktime_get_ns()))
+	if (!enter_call(&thread->receive, ctx, cookie, bpf_ktime_get_ns(), has_returns(cookie, function)))
 		return;
+	settle_post(thread);
 	struct call *call = &thread->receive;
-	struct caller caller = current_caller();
-	__u64 wr = ARG2(ctx);
-	__u32 slot = NO_SLOT;
-	struct queue *queue = receive_queue(&caller, ARG1(ctx), shared, &slot);
-
+	thread->caller = caller_of(task);
+	call->function = function;
+	call->object = ARG1(ctx);
+	call->list = ARG2(ctx);
+	call->bad = ARG3(ctx);
 	call->slot = NO_SLOT;
 	call->count = 0;
+	call->refused = 0;
+	__u32 slot = NO_SLOT;
+	struct queue *queue = receive_queue(thread, call->object, function == POST_SHARED_RECEIVE, &slot);
 	if (!queue)
 		return;
 	queue->library = cookie;
 	if (queue->recv_posted == 0 && seen_from_start(queue, cookie))
 		queue->recv_known = 1;
-	struct chain chain = measure_chain(wr);
+	struct chain chain = measure_receives(call->list);
 	if (chain.deeper || chain.unreadable) {
 		count(LOSS_RECEIVE_CHAIN);
 		queue->recv_known = 0;
@@ -93,8 +112,6 @@ static __always_inline void receive_entered(struct pt_regs *ctx, bool shared, __
 	call->slot = slot;
 	call->generation = queue->generation;
 	call->count = chain.count;
-	call->list = wr;
-	call->bad = ARG3(ctx);
 }
 
 static __always_inline void receive_returned(int result, __u32 cookie)
@@ -103,17 +120,13 @@ static __always_inline void receive_returned(int result, __u32 cookie)
 
 	if (!thread || !observes(thread, cookie, HIT_RETURN))
 		return;
-	if (leave_call(&thread->receive, cookie) != LEFT || result == 0)
-		return;
 	struct call *call = &thread->receive;
-	struct queue *queue = queue_of_call(call);
-	if (!queue)
+	if (!call->returns || leave_call(call, cookie) != LEFT || result == 0 || call->refused)
 		return;
-	struct bad_search search = {.wr = call->list, .left = call->count, .index = some_zero};
-	if (bpf_probe_read_user(&search.bad, sizeof(search.bad), (void *)call->bad) == 0)
-		LOOP(find_bad, &search);
-	if (search.found)
-		__sync_fetch_and_sub(&queue->recv_posted, call->count - search.index);
-	else
-		queue->recv_known = 0;
+	note_unmarked(cookie, call->function == POST_RECEIVE ? POST_RECEIVE : POST_SHARED_RECEIVE);
+	struct queue *queue = queue_of_call(call);
+	__u64 bad = 0;
+	bpf_probe_read_user(&bad, sizeof(bad), (void *)call->bad);
+	if (queue)
+		take_back(queue, call, bad);
 }

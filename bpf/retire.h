@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include "rival.h"
 #include "sync.h"
 #include "thread.h"
 
@@ -13,9 +14,10 @@
  * first. */
 #define POST_MOST_NS 10000000000ULL
 
-static __always_inline bool is_being_posted(struct entry *entry, __u64 now)
+static __always_inline bool is_being_posted(struct queue *queue, __u64 sequence, struct entry *entry, __u64 now)
 {
-	return (*(volatile __u64 *)&entry->returned & RETURNED_NS) == 0 && now - entry->posted_ns < POST_MOST_NS;
+	return (*(volatile __u64 *)&entry->returned & RETURNED_NS) == 0 && now - entry->posted_ns < POST_MOST_NS &&
+	       !has_posted_again(queue, sequence, entry);
 }
 
 /* Whether so many completions of later requests were delivered first, and for
@@ -35,7 +37,7 @@ static __always_inline void expire_skipped(struct queue *queue, __u64 sequence, 
 {
 	struct place place = place_of(queue, sequence);
 
-	if (place.kind != PLACE_ENTRY || !is_overdue(queue, place.entry, now) || is_being_posted(place.entry, now))
+	if (place.kind != PLACE_ENTRY || !is_overdue(queue, place.entry, now) || is_being_posted(queue, sequence, place.entry, now))
 		return;
 	if (!entry_moves(place.entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_LOST))
 		return;

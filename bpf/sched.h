@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-#include "libbpf/bpf_core_read.h"
-#include "maps/pollers.h"
-#include "measure.h"
+#include "maps/threads.h"
 
 /* A completion site does not see empty polls, and so not when the thread last
  * looked. What is left as evidence of a late poller is that its thread was not
@@ -24,7 +22,7 @@
  * held up in the kernel, or sleeps for a time of its own choice is. */
 static __always_inline bool awaits_event(struct task_struct *task, bool is_preempted)
 {
-	if (is_preempted || !(BPF_CORE_READ(task, __state) & TASK_INTERRUPTIBLE))
+	if (is_preempted || !(task->__state & TASK_INTERRUPTIBLE))
 		return false;
 	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	struct pt_regs copy = {};
@@ -33,27 +31,36 @@ static __always_inline bool awaits_event(struct task_struct *task, bool is_preem
 	return SYSCALL(&copy) != SYSCALL_NANOSLEEP && SYSCALL(&copy) != SYSCALL_CLOCK_NANOSLEEP;
 }
 
+static __always_inline void note_off(struct task_struct *task, bool is_preempted)
+{
+	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+
+	if (!thread || !thread->poller.watched)
+		return;
+	if (awaits_event(task, is_preempted)) {
+		/* What was before says nothing of what it finds when woken. */
+		thread->poller.off_since = 0;
+		thread->poller.off_end = 0;
+		return;
+	}
+	thread->poller.off_since = bpf_ktime_get_ns();
+}
+
+static __always_inline void note_on(struct task_struct *task)
+{
+	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
+
+	if (!thread || !thread->poller.off_since)
+		return;
+	thread->poller.off_start = thread->poller.off_since;
+	thread->poller.off_end = bpf_ktime_get_ns();
+	thread->poller.off_since = 0;
+}
+
 static __always_inline void note_switch(struct task_struct *previous, struct task_struct *next, bool is_preempted)
 {
-	__u32 out = BPF_CORE_READ(previous, pid);
-	__u32 in = BPF_CORE_READ(next, pid);
-	struct poller *poller = bpf_map_lookup_elem(&pollers, &out);
-	__u64 now = bpf_ktime_get_ns();
-
-	if (poller) {
-		bool is_waiting = awaits_event(previous, is_preempted);
-
-		poller->off_since = is_waiting ? 0 : now;
-		/* What was before says nothing of what it finds when woken. */
-		if (is_waiting)
-			poller->off_end = 0;
-	}
-	poller = bpf_map_lookup_elem(&pollers, &in);
-	if (poller && poller->off_since) {
-		poller->off_start = poller->off_since;
-		poller->off_end = now;
-		poller->off_since = 0;
-	}
+	note_off(previous, is_preempted);
+	note_on(next);
 }
 
 static __always_inline bool is_just_back(const struct poller *poller, __u64 now)
@@ -66,18 +73,11 @@ static __always_inline bool is_just_back(const struct poller *poller, __u64 now)
 
 /* Notes when the delivering thread left its CPU, if it has just come back. That
  * says nothing of what it posted since. */
-static __always_inline void note_absence(struct delivery *delivery)
+static __always_inline void note_absence(struct poller *poller, struct delivery *delivery)
 {
-	struct poller *poller = bpf_map_lookup_elem(&pollers, &delivery->caller.tid);
-
 	delivery->short_poll_ns = 0;
 	delivery->evidence_ns = 0;
-	if (!poller) {
-		struct poller fresh = {};
-
-		bpf_map_update_elem(&pollers, &delivery->caller.tid, &fresh, BPF_NOEXIST);
-		return;
-	}
+	poller->watched = 1;
 	if (is_just_back(poller, delivery->now)) {
 		delivery->short_poll_ns = poller->off_start;
 		delivery->evidence_ns = poller->off_end;

@@ -18,20 +18,24 @@ static __always_inline __u32 bucket_of(__u64 duration_ns)
 	return low & (HISTOGRAM_BUCKETS - 1);
 }
 
-static __noinline struct series *series_of(struct series_key *key)
+static __noinline struct series *new_series(struct series_key *key)
+{
+	__u32 zero = 0;
+	struct series *empty = bpf_map_lookup_elem(&empty_series, &zero);
+
+	if (empty)
+		bpf_map_update_elem(&aggregates, key, empty, BPF_NOEXIST);
+	struct series *series = bpf_map_lookup_elem(&aggregates, key);
+	if (!series)
+		count(LOSS_SERIES_FULL);
+	return series;
+}
+
+static __always_inline struct series *series_of(struct series_key *key)
 {
 	struct series *known = bpf_map_lookup_elem(&aggregates, key);
 
-	if (known)
-		return known;
-	__u32 zero = 0;
-	struct series *empty = bpf_map_lookup_elem(&empty_series, &zero);
-	if (empty)
-		bpf_map_update_elem(&aggregates, key, empty, BPF_NOEXIST);
-	known = bpf_map_lookup_elem(&aggregates, key);
-	if (!known)
-		count(LOSS_SERIES_FULL);
-	return known;
+	return known ? known : new_series(key);
 }
 
 static __always_inline void raise_to(__u64 *value, __u64 candidate)
@@ -55,16 +59,17 @@ static __always_inline void lower_to(__u64 *value, __u64 candidate)
 	}
 }
 
-static __always_inline void add_completion(struct series *series, __u64 requests, __u64 bytes)
+static __always_inline void add_completion(struct series *series, __u64 retired, __u64 bytes)
 {
 	__sync_fetch_and_add(&series->completions, 1);
-	__sync_fetch_and_add(&series->requests, requests);
-	__sync_fetch_and_add(&series->bytes, bytes);
+	if (retired)
+		__sync_fetch_and_add(&series->retired, retired);
+	if (bytes)
+		__sync_fetch_and_add(&series->bytes, bytes);
 }
 
 static __always_inline void add_duration(struct series *series, __u64 duration_ns)
 {
-	__sync_fetch_and_add(&series->timed, 1);
 	__sync_fetch_and_add(&series->sum_ns, duration_ns);
 	__sync_fetch_and_add(&series->buckets[bucket_of(duration_ns)], 1);
 	raise_to(&series->max_ns, duration_ns);

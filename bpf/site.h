@@ -4,6 +4,7 @@
 #include "look.h"
 #include "maps/sites.h"
 #include "poll.h"
+#include "registers.h"
 #include "sched.h"
 
 /* A completion site is an instruction inside of poll_cq that runs once for each
@@ -13,9 +14,8 @@
 
 static __always_inline __u64 read_place(struct pt_regs *ctx, const struct site_place *place)
 {
-	__u64 value = 0;
+	__u64 value = read_register(ctx, place->register_offset);
 
-	bpf_probe_read_kernel(&value, sizeof(value), (void *)ctx + (place->register_offset & 0xff));
 	if (place->kind == SITE_PLACE_MEMORY) {
 		__u64 address = value + place->offset;
 
@@ -69,12 +69,11 @@ static __always_inline void apply_overrides(struct pt_regs *ctx, const struct si
 }
 
 /* A file that was reached through two mounts has two probes at one site. */
-static __always_inline bool is_double(struct thread *thread, struct pt_regs *ctx, __u32 library, __u64 wc)
+static __always_inline bool is_double(struct thread *thread, struct pt_regs *ctx, __u32 library, __u64 wc, __u64 now)
 {
-	__u64 now = bpf_ktime_get_ns();
-	bool same = thread->site_wc == wc && thread->site_stack == STACK(ctx) &&
-		    thread->site_instruction == IP(ctx) && thread->site_library != library &&
-		    now - thread->site_ns < BACK_NS && !is_dropped(thread->site_library);
+	bool same = thread->site_library != library && thread->site_wc == wc && thread->site_stack == STACK(ctx) &&
+		    thread->site_instruction == IP(ctx) && now - thread->site_ns < BACK_NS &&
+		    !is_dropped(thread->site_library);
 
 	if (same) {
 		count_duplicate(library);
@@ -91,43 +90,61 @@ static __always_inline bool is_double(struct thread *thread, struct pt_regs *ctx
 }
 
 /* Delivers the completion that thread->delivery.wc holds, of a CQ. */
-__noinline int deliver_at_site(__u64 cq_address)
+static __always_inline void deliver_at_site(__u64 cq_address, __u64 now, struct thread *thread)
 {
-	struct thread *thread = this_thread();
-
-	if (!thread)
-		return 0;
 	struct delivery *delivery = &thread->delivery;
-	delivery->caller = current_caller();
-	if (is_excluded(&delivery->caller))
-		return 0;
-	if (bpf_probe_read_user(&delivery->cq_context, sizeof(delivery->cq_context),
-				(void *)(cq_address + IBV_CQ_CONTEXT))) {
-		lose_completions(&delivery->caller, LOSS_READ_CQ, 1);
-		return 0;
-	}
+
 	delivery->cq_address = cq_address;
-	delivery->now = bpf_ktime_get_ns();
-	note_absence(delivery);
+	delivery->now = now;
+	note_absence(&thread->poller, delivery);
 	__u64 look_ns = last_look(thread, delivery);
 	if (look_ns) {
 		delivery->short_poll_ns = look_ns;
 		delivery->evidence_ns = ~0ULL;
 	}
 	delivery->steps = SEARCH_STEPS;
-	deliver(delivery);
-	charge_work(thread, delivery->now);
-	return 0;
+
+	__u64 context;
+	__u32 slot;
+	struct queue *queue =
+		recent_of_cq(thread, &delivery->caller, delivery->wc.qp_num & 0xffffff, cq_address, &slot);
+	if (queue) {
+		deliver_to(queue, slot, thread);
+		return;
+	}
+	if (bpf_probe_read_user(&context, sizeof(context), (void *)(cq_address + IBV_CQ_CONTEXT))) {
+		if (!is_excluded(&delivery->caller))
+			lose_completions(&delivery->caller, LOSS_READ_CQ, 1);
+		return;
+	}
+	delivery->cq_context = context;
+	deliver(thread);
+}
+
+/* Whether the completion was seen inside of a call that was seen to begin: then
+ * its return delivers, and this is the comparison of both ways. */
+static __always_inline bool is_compared(struct pt_regs *ctx, struct thread *thread, struct site *site, __u32 library)
+{
+	if (!return_delivers(&thread->poll))
+		return false;
+	if (thread->poll.function == site->function && thread->poll.cookie == library) {
+		thread->site_digest = digest_completion(thread->site_digest, &thread->delivery.wc);
+		thread->site_hits++;
+		if (locate(ctx, &site->cq) != thread->poll.object)
+			thread->site_digest = ~0ULL;
+	}
+	return true;
 }
 
 static __always_inline void site_reached(struct pt_regs *ctx, __u64 cookie)
 {
-	struct thread *thread = this_thread();
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *thread = thread_of(task);
 	__u32 index = COOKIE_INDEX(cookie);
 	struct site *site = bpf_map_lookup_elem(&sites, &index);
 
 	if (!thread) {
-		struct caller caller = current_caller();
+		struct caller caller = caller_of(task);
 
 		note_loss(&caller);
 		return;
@@ -135,28 +152,23 @@ static __always_inline void site_reached(struct pt_regs *ctx, __u64 cookie)
 	if (!site || !observes(thread, COOKIE_LIBRARY(cookie), HIT_ENTRY))
 		return;
 	thread->look_hits++;
-	struct ibv_wc *wc = &thread->delivery.wc;
+	settle_post(thread);
+	struct ibv_wc wc;
 	__u64 address = locate(ctx, &site->wc);
-	if (bpf_probe_read_user(wc, sizeof(*wc), (void *)address)) {
-		struct caller caller = current_caller();
+	if (bpf_probe_read_user(&wc, sizeof(wc), (void *)address)) {
+		struct caller caller = caller_of(task);
 
 		lose_completions(&caller, LOSS_READ_WC, 1);
 		return;
 	}
-	apply_overrides(ctx, site, wc);
-	/* Inside of a call that was seen to begin, its return delivers: this is
-	 * the comparison of both ways. */
-	if (return_delivers(&thread->poll)) {
-		if (thread->poll.function == site->function &&
-		    thread->poll.cookie == COOKIE_LIBRARY(cookie)) {
-			thread->site_digest = digest_completion(thread->site_digest, wc);
-			thread->site_hits++;
-			if (locate(ctx, &site->cq) != thread->poll.object)
-				thread->site_digest = ~0ULL;
-		}
+	apply_overrides(ctx, site, &wc);
+	thread->delivery.wc = wc;
+	if (is_compared(ctx, thread, site, COOKIE_LIBRARY(cookie)))
 		return;
-	}
-	if (is_double(thread, ctx, COOKIE_LIBRARY(cookie), address))
+	__u64 now = bpf_ktime_get_ns();
+	if (is_double(thread, ctx, COOKIE_LIBRARY(cookie), address, now))
 		return;
-	deliver_at_site(locate(ctx, &site->cq));
+	thread->delivery.caller = caller_of(task);
+	deliver_at_site(locate(ctx, &site->cq), now, thread);
+	charge_work(thread, now);
 }

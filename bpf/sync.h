@@ -3,6 +3,7 @@
 
 #include "head.h"
 #include "maps/libraries.h"
+#include "process.h"
 
 /* When may a work request be timed? Only when it is certain that the
  * completion is its own. A queue seen from its start is synced. One that is
@@ -64,13 +65,20 @@ static __noinline void lose_sync(struct queue *queue)
 	advance_head(queue);
 }
 
-/* Takes note of what the process lost since. */
-static __always_inline void follow_losses(struct queue *queue, __u32 epoch)
+/* Takes note of what the process lost since. The clock is read before the epoch
+ * and rises after it. */
+static __always_inline void follow_losses(struct queue *queue, struct caller *caller)
 {
-	if (queue->loss_epoch == epoch)
+	__u32 clock = loss_clock;
+
+	if (queue->loss_clock == clock)
 		return;
-	queue->loss_epoch = epoch;
-	lose_sync(queue);
+	__u32 epoch = loss_epoch_of(caller);
+	if (queue->loss_epoch != epoch) {
+		queue->loss_epoch = epoch;
+		lose_sync(queue);
+	}
+	queue->loss_clock = clock;
 }
 
 /* The first post decides whether the queue was seen from its start: the QP

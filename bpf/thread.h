@@ -5,14 +5,18 @@
 #include "maps/libraries.h"
 #include "maps/threads.h"
 
-static __always_inline struct thread *this_thread(void)
+static __always_inline struct thread *thread_of(struct task_struct *task)
 {
-	struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL,
-						     BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!thread)
 		count(LOSS_NO_THREAD_STATE);
 	return thread;
+}
+
+static __always_inline struct thread *this_thread(void)
+{
+	return thread_of(bpf_get_current_task_btf());
 }
 
 static __always_inline bool is_dropped(__u32 cookie)
@@ -38,27 +42,55 @@ static __always_inline void count_duplicate(__u32 cookie)
 	count(DUPLICATE_HITS);
 }
 
-/* Notes that the thread entered a call, and says whether it is the probe to
- * follow it. A file that was reached through two mounts has two probes at one
- * instruction: both fire for one call, in a constant order, with the same
- * registers, and the first keeps it. */
-static __always_inline bool enter_call(struct call *call, struct pt_regs *ctx, __u32 cookie, __u64 now)
+/* How long after its entry a call whose return is not probed may still be the
+ * one that a second probe fires for. */
+#define SAME_CALL_NS 1000000000ULL
+
+/* A file that was reached through two mounts has two probes at one instruction:
+ * both fire for one call, in a constant order, with the same registers, and the
+ * first keeps it. */
+static __always_inline bool is_followed(struct call *call, struct pt_regs *ctx, __u32 cookie, __u64 now)
 {
-	if (call->active && call->cookie != cookie && call->stack == STACK(ctx) && call->instruction == IP(ctx) &&
-	    !is_dropped(call->cookie)) {
+	return call->active && call->cookie != cookie && call->stack == STACK(ctx) && call->instruction == IP(ctx) &&
+	       (call->returns || now - call->entry_ns < SAME_CALL_NS) && !is_dropped(call->cookie);
+}
+
+/* Notes that the thread entered a call, and says whether it is the probe to
+ * follow it. */
+static __always_inline bool enter_call(struct call *call, struct pt_regs *ctx, __u32 cookie, __u64 now, bool returns)
+{
+	if (is_followed(call, ctx, cookie, now)) {
 		count_duplicate(cookie);
 		return false;
 	}
 	/* The return of the call before was not seen: it was left by a jump, or
 	 * this one interrupts it. Or nobody looked when it returned. */
-	if (call->active && call->entry_ns > attached_since(cookie))
+	if (call->active && call->returns && call->entry_ns > attached_since(cookie))
 		count(LOSS_NESTED_CALL);
 	call->entry_ns = now;
 	call->stack = STACK(ctx);
 	call->instruction = IP(ctx);
 	call->cookie = cookie;
+	call->returns = returns;
 	call->active = 1;
 	return true;
+}
+
+/* Whether the returns of a library's posts are probed at present. */
+static __always_inline bool has_returns(__u32 cookie, enum post_function function)
+{
+	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
+
+	return library && (*(volatile __u32 *)&library->returns & 1U << function);
+}
+
+/* A post failed and passed none of the sites that are to tell of it. */
+static __always_inline void note_unmarked(__u32 cookie, enum post_function function)
+{
+	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
+
+	if (library)
+		__sync_fetch_and_add(&library->unmarked[function], 1);
 }
 
 /* Something did not add up on a queue that was aligned: if its completions

@@ -7,7 +7,8 @@
 #include "lifecycle.h"
 #include "maps/seen_files.h"
 #include "maps/told.h"
-#include "site.h"
+#include "refusal.h"
+#include "libbpf/bpf_core_read.h"
 
 char __license[] SEC("license") = "Dual BSD/GPL";
 
@@ -16,6 +17,7 @@ const struct slow_event *type_slow_event __attribute__((unused));
 const struct control_event *type_control_event __attribute__((unused));
 const enum counter *type_counter __attribute__((unused));
 const enum control_kind *type_control_kind __attribute__((unused));
+const enum post_function *type_post_function __attribute__((unused));
 const enum queue_end *type_queue_end __attribute__((unused));
 const enum queue_sync *type_queue_sync __attribute__((unused));
 const enum entry_state *type_entry_state __attribute__((unused));
@@ -43,14 +45,14 @@ int leave_post_send(struct pt_regs *ctx)
 SEC("uprobe/post_recv")
 int enter_post_recv(struct pt_regs *ctx)
 {
-	receive_entered(ctx, false, bpf_get_attach_cookie(ctx));
+	receive_entered(ctx, POST_RECEIVE, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 
 SEC("uprobe/post_srq_recv")
 int enter_post_srq_recv(struct pt_regs *ctx)
 {
-	receive_entered(ctx, true, bpf_get_attach_cookie(ctx));
+	receive_entered(ctx, POST_SHARED_RECEIVE, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 
@@ -58,6 +60,13 @@ SEC("uretprobe/post_recv")
 int leave_post_recv(struct pt_regs *ctx)
 {
 	receive_returned(RET(ctx), bpf_get_attach_cookie(ctx));
+	return 0;
+}
+
+SEC("uprobe/bad_wr")
+int post_refused(struct pt_regs *ctx)
+{
+	refusal_reached(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
 
@@ -200,7 +209,7 @@ int process_exit(void *ctx)
 	return 0;
 }
 
-SEC("raw_tp/sched_switch")
+SEC("tp_btf/sched_switch")
 int sched_switch(__u64 *ctx)
 {
 	note_switch((struct task_struct *)ctx[1], (struct task_struct *)ctx[2], ctx[0]);

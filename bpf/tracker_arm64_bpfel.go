@@ -157,8 +157,10 @@ type TrackerLibrary struct {
 	AttachedNs uint64
 	Duplicates uint64
 	Suspicions uint64
-	Dropped    uint64
 	BusiestNs  uint64
+	Unmarked   [3]uint64
+	Dropped    uint32
+	Returns    uint32
 }
 
 type TrackerPollFunction struct {
@@ -176,10 +178,20 @@ type TrackerPollFunction struct {
 
 type TrackerPoller struct {
 	_        structs.HostLayout
+	Watched  uint64
 	OffSince uint64
 	OffStart uint64
 	OffEnd   uint64
 }
+
+type TrackerPostFunction uint32
+
+const (
+	TrackerPostFunctionPOST_SEND           TrackerPostFunction = 0
+	TrackerPostFunctionPOST_RECEIVE        TrackerPostFunction = 1
+	TrackerPostFunctionPOST_SHARED_RECEIVE TrackerPostFunction = 2
+	TrackerPostFunctionPOST_FUNCTIONS      TrackerPostFunction = 3
+)
 
 type TrackerProcess struct {
 	_           structs.HostLayout
@@ -211,12 +223,13 @@ type TrackerQueue struct {
 	DeliveredNs   uint64
 	EndedNs       uint64
 	OverlapMark   uint64
-	Calls         uint64
 	SendCq        uint64
 	RecvCq        uint64
 	Srq           uint64
 	LastId        uint64
-	Posting       uint32
+	Indexed       uint32
+	LastPoster    uint32
+	Undecided     uint32
 	Outstanding   uint32
 	Peak          uint32
 	PeakInterval  uint32
@@ -229,12 +242,14 @@ type TrackerQueue struct {
 	SignaledSeen  uint32
 	SigAll        uint32
 	LossEpoch     uint32
+	LossClock     uint32
 	RecvKnown     uint32
 	Device        uint16
 	Port          uint8
 	QpType        uint8
 	Library       uint32
 	Directory     [256]uint32
+	_             [4]byte
 }
 
 type TrackerQueueEnd uint32
@@ -282,15 +297,14 @@ type TrackerSegment struct {
 type TrackerSeries struct {
 	_           structs.HostLayout
 	Completions uint64
-	Timed       uint64
-	Requests    uint64
 	Bytes       uint64
+	Retired     uint64
 	SumNs       uint64
 	MinNs       uint64
 	MaxNs       uint64
 	Slow        uint64
 	ExcessNs    uint64
-	StageNs     [5]uint64
+	StageNs     [6]uint64
 	Buckets     [256]uint64
 }
 
@@ -352,7 +366,7 @@ type TrackerSlowEvent struct {
 	WrId        uint64
 	PostedNs    uint64
 	DeliveredNs uint64
-	StageNs     [5]uint64
+	StageNs     [6]uint64
 	Bytes       uint64
 	BusyNs      uint64
 	ThresholdNs uint64
@@ -383,10 +397,11 @@ type TrackerStage uint32
 const (
 	TrackerStageSTAGE_POST       TrackerStage = 0
 	TrackerStageSTAGE_QUEUE      TrackerStage = 1
-	TrackerStageSTAGE_DEVICE     TrackerStage = 2
-	TrackerStageSTAGE_POLL       TrackerStage = 3
+	TrackerStageSTAGE_SUBMIT     TrackerStage = 2
+	TrackerStageSTAGE_DEVICE     TrackerStage = 3
 	TrackerStageSTAGE_COMPLETION TrackerStage = 4
-	TrackerStageSTAGES           TrackerStage = 5
+	TrackerStageSTAGE_POLL       TrackerStage = 5
+	TrackerStageSTAGES           TrackerStage = 6
 )
 
 type TrackerThread struct {
@@ -401,15 +416,14 @@ type TrackerThread struct {
 		Bad         uint64
 		First       uint64
 		Generation  uint64
-		Serial      uint64
 		Unread      uint64
 		Slot        uint32
 		Count       uint32
 		Cookie      uint32
 		Active      uint32
-		Overlapped  uint32
 		Function    uint32
 		Returns     uint32
+		Refused     uint32
 		Pad         uint32
 	}
 	Receive struct {
@@ -422,15 +436,14 @@ type TrackerThread struct {
 		Bad         uint64
 		First       uint64
 		Generation  uint64
-		Serial      uint64
 		Unread      uint64
 		Slot        uint32
 		Count       uint32
 		Cookie      uint32
 		Active      uint32
-		Overlapped  uint32
 		Function    uint32
 		Returns     uint32
+		Refused     uint32
 		Pad         uint32
 	}
 	Poll struct {
@@ -443,15 +456,14 @@ type TrackerThread struct {
 		Bad         uint64
 		First       uint64
 		Generation  uint64
-		Serial      uint64
 		Unread      uint64
 		Slot        uint32
 		Count       uint32
 		Cookie      uint32
 		Active      uint32
-		Overlapped  uint32
 		Function    uint32
 		Returns     uint32
+		Refused     uint32
 		Pad         uint32
 	}
 	SiteDigest      uint64
@@ -473,7 +485,16 @@ type TrackerThread struct {
 	LookNs          uint64
 	LookHits        uint32
 	Pad             uint32
-	Delivery        struct {
+	Poller          TrackerPoller
+	Recent          [16]uint32
+	Caller          struct {
+		_           structs.HostLayout
+		Incarnation uint64
+		StartNs     uint64
+		Tgid        uint32
+		Tid         uint32
+	}
+	Delivery struct {
 		_      structs.HostLayout
 		Caller struct {
 			_           structs.HostLayout
@@ -524,9 +545,10 @@ type TrackerThread struct {
 		VendorError uint32
 		Operation   uint8
 		Status      uint8
-		Pad         [2]uint8
+		Flags       uint8
+		Pad         uint8
 		Sequence    uint64
-		StageNs     [5]uint64
+		StageNs     [6]uint64
 		BusyNs      uint64
 		KnownStages uint8
 		HasBusy     uint8
@@ -558,7 +580,6 @@ const (
 	TrackerMapIterations        = "iterations"
 	TrackerMapLibraries         = "libraries"
 	TrackerMapPollFunctions     = "poll_functions"
-	TrackerMapPollers           = "pollers"
 	TrackerMapProcesses         = "processes"
 	TrackerMapQueueIndex        = "queue_index"
 	TrackerMapQueues            = "queues"
@@ -588,6 +609,7 @@ const (
 	TrackerProgLeavePostSend    = "leave_post_send"
 	TrackerProgLookPollCq       = "look_poll_cq"
 	TrackerProgMapFile          = "map_file"
+	TrackerProgPostRefused      = "post_refused"
 	TrackerProgProcessExec      = "process_exec"
 	TrackerProgProcessExit      = "process_exit"
 	TrackerProgSchedSwitch      = "sched_switch"
@@ -596,6 +618,7 @@ const (
 	TrackerVarHaveTraceContexts = "have_trace_contexts"
 	TrackerVarHistogramEdges    = "histogram_edges"
 	TrackerVarHitCostNs         = "hit_cost_ns"
+	TrackerVarLossClock         = "loss_clock"
 	TrackerVarNextDevice        = "next_device"
 	TrackerVarSomeZero          = "some_zero"
 	TrackerVarThresholdNs       = "threshold_ns"
@@ -604,6 +627,7 @@ const (
 	TrackerVarTypeCounter       = "type_counter"
 	TrackerVarTypeEntryState    = "type_entry_state"
 	TrackerVarTypeHit           = "type_hit"
+	TrackerVarTypePostFunction  = "type_post_function"
 	TrackerVarTypeQueueEnd      = "type_queue_end"
 	TrackerVarTypeQueueSync     = "type_queue_sync"
 	TrackerVarTypeSitePlaceKind = "type_site_place_kind"
@@ -672,6 +696,7 @@ type TrackerProgramSpecs struct {
 	LeavePostSend    *ebpf.ProgramSpec `ebpf:"leave_post_send"`
 	LookPollCq       *ebpf.ProgramSpec `ebpf:"look_poll_cq"`
 	MapFile          *ebpf.ProgramSpec `ebpf:"map_file"`
+	PostRefused      *ebpf.ProgramSpec `ebpf:"post_refused"`
 	ProcessExec      *ebpf.ProgramSpec `ebpf:"process_exec"`
 	ProcessExit      *ebpf.ProgramSpec `ebpf:"process_exit"`
 	SchedSwitch      *ebpf.ProgramSpec `ebpf:"sched_switch"`
@@ -695,7 +720,6 @@ type TrackerMapSpecs struct {
 	Iterations      *ebpf.MapSpec `ebpf:"iterations"`
 	Libraries       *ebpf.MapSpec `ebpf:"libraries"`
 	PollFunctions   *ebpf.MapSpec `ebpf:"poll_functions"`
-	Pollers         *ebpf.MapSpec `ebpf:"pollers"`
 	Processes       *ebpf.MapSpec `ebpf:"processes"`
 	QueueIndex      *ebpf.MapSpec `ebpf:"queue_index"`
 	Queues          *ebpf.MapSpec `ebpf:"queues"`
@@ -719,6 +743,7 @@ type TrackerVariableSpecs struct {
 	HaveTraceContexts *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.VariableSpec `ebpf:"histogram_edges"`
 	HitCostNs         *ebpf.VariableSpec `ebpf:"hit_cost_ns"`
+	LossClock         *ebpf.VariableSpec `ebpf:"loss_clock"`
 	NextDevice        *ebpf.VariableSpec `ebpf:"next_device"`
 	SomeZero          *ebpf.VariableSpec `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.VariableSpec `ebpf:"threshold_ns"`
@@ -727,6 +752,7 @@ type TrackerVariableSpecs struct {
 	TypeCounter       *ebpf.VariableSpec `ebpf:"type_counter"`
 	TypeEntryState    *ebpf.VariableSpec `ebpf:"type_entry_state"`
 	TypeHit           *ebpf.VariableSpec `ebpf:"type_hit"`
+	TypePostFunction  *ebpf.VariableSpec `ebpf:"type_post_function"`
 	TypeQueueEnd      *ebpf.VariableSpec `ebpf:"type_queue_end"`
 	TypeQueueSync     *ebpf.VariableSpec `ebpf:"type_queue_sync"`
 	TypeSitePlaceKind *ebpf.VariableSpec `ebpf:"type_site_place_kind"`
@@ -770,7 +796,6 @@ type TrackerMaps struct {
 	Iterations      *ebpf.Map `ebpf:"iterations"`
 	Libraries       *ebpf.Map `ebpf:"libraries"`
 	PollFunctions   *ebpf.Map `ebpf:"poll_functions"`
-	Pollers         *ebpf.Map `ebpf:"pollers"`
 	Processes       *ebpf.Map `ebpf:"processes"`
 	QueueIndex      *ebpf.Map `ebpf:"queue_index"`
 	Queues          *ebpf.Map `ebpf:"queues"`
@@ -801,7 +826,6 @@ func (m *TrackerMaps) Close() error {
 		m.Iterations,
 		m.Libraries,
 		m.PollFunctions,
-		m.Pollers,
 		m.Processes,
 		m.QueueIndex,
 		m.Queues,
@@ -826,6 +850,7 @@ type TrackerVariables struct {
 	HaveTraceContexts *ebpf.Variable `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.Variable `ebpf:"histogram_edges"`
 	HitCostNs         *ebpf.Variable `ebpf:"hit_cost_ns"`
+	LossClock         *ebpf.Variable `ebpf:"loss_clock"`
 	NextDevice        *ebpf.Variable `ebpf:"next_device"`
 	SomeZero          *ebpf.Variable `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.Variable `ebpf:"threshold_ns"`
@@ -834,6 +859,7 @@ type TrackerVariables struct {
 	TypeCounter       *ebpf.Variable `ebpf:"type_counter"`
 	TypeEntryState    *ebpf.Variable `ebpf:"type_entry_state"`
 	TypeHit           *ebpf.Variable `ebpf:"type_hit"`
+	TypePostFunction  *ebpf.Variable `ebpf:"type_post_function"`
 	TypeQueueEnd      *ebpf.Variable `ebpf:"type_queue_end"`
 	TypeQueueSync     *ebpf.Variable `ebpf:"type_queue_sync"`
 	TypeSitePlaceKind *ebpf.Variable `ebpf:"type_site_place_kind"`
@@ -864,6 +890,7 @@ type TrackerPrograms struct {
 	LeavePostSend    *ebpf.Program `ebpf:"leave_post_send"`
 	LookPollCq       *ebpf.Program `ebpf:"look_poll_cq"`
 	MapFile          *ebpf.Program `ebpf:"map_file"`
+	PostRefused      *ebpf.Program `ebpf:"post_refused"`
 	ProcessExec      *ebpf.Program `ebpf:"process_exec"`
 	ProcessExit      *ebpf.Program `ebpf:"process_exit"`
 	SchedSwitch      *ebpf.Program `ebpf:"sched_switch"`
@@ -888,6 +915,7 @@ func (p *TrackerPrograms) Close() error {
 		p.LeavePostSend,
 		p.LookPollCq,
 		p.MapFile,
+		p.PostRefused,
 		p.ProcessExec,
 		p.ProcessExit,
 		p.SchedSwitch,

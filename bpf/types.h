@@ -42,12 +42,16 @@ enum operation {
 	OP_UNKNOWN = 31,
 };
 
+/* In the order of time. STAGE_SUBMIT stands for post and queue where the return
+ * of the post is not known, STAGE_COMPLETION for what follows and cannot be told
+ * apart, see measure.h. */
 enum stage {
 	STAGE_POST,
 	STAGE_QUEUE,
+	STAGE_SUBMIT,
 	STAGE_DEVICE,
-	STAGE_POLL,
 	STAGE_COMPLETION,
+	STAGE_POLL,
 	STAGES,
 };
 
@@ -65,6 +69,7 @@ enum entry_state {
 
 #define ENTRY_SIGNALED (1 << 0)
 #define ENTRY_AMBIGUOUS (1 << 1) /* another completion may be its own */
+#define ENTRY_RETURNS (1 << 2)	 /* the return of its post is probed */
 
 struct entry {
 	__u64 word; /* owner tag << 8 | state */
@@ -128,19 +133,20 @@ struct queue {
 	__u64 activity_ns; /* the last post or send completion */
 	__u64 delivered_ns;
 	__u64 ended_ns; /* when the slot left the index, 0 while it is in use */
-	__u64 overlap_mark;
-	__u64 calls; /* posts entered */
+	__u64 overlap_mark; /* requests before it may overlap with another thread's, see rival.h */
 	__u64 send_cq, recv_cq, srq;
 	__u64 last_id; /* wr_id of the last signaled post */
 
-	__u32 posting; /* posts entered and not yet returned */
+	__u32 indexed;	   /* it is in queue_index, or was until it ended */
+	__u32 last_poster; /* the thread that posted last */
+	__u32 undecided;   /* requests that could not be read and may have been posted */
 	__u32 outstanding, peak, peak_interval;
 	__u32 limit;
 	__u32 remote_qp;
 	__u32 sync, end;
 	__u32 increasing, in_order; /* the search for alignment, see sync.h */
 	__u32 signaled_seen, sig_all;
-	__u32 loss_epoch; /* of the process, when it was last looked at */
+	__u32 loss_epoch, loss_clock; /* when they were last looked at, see process.h */
 	__u32 recv_known;
 	__u16 device;
 	__u8 port, qp_type;
@@ -181,8 +187,10 @@ struct series_key {
 };
 _Static_assert(sizeof(struct series_key) == 16, "hashed as bytes");
 
+/* Those that were timed are as many as there are in the buckets. */
 struct series {
-	__u64 completions, timed, requests, bytes;
+	__u64 completions, bytes;
+	__u64 retired; /* unsignaled work requests that completed with them */
 	__u64 sum_ns, min_ns, max_ns;
 	__u64 slow, excess_ns;
 	__u64 stage_ns[STAGES];
@@ -192,7 +200,7 @@ struct series {
 struct rejected_key {
 	__u64 incarnation;
 	__u32 tgid;
-	__u32 error;
+	__u32 error; /* errno, 0: the post was seen to fail, not what it returned */
 	__u32 device;
 	__u32 pad;
 };
@@ -248,6 +256,14 @@ enum counter {
 	COUNTERS,
 };
 
+/* Kinds of posts, and the bits of library.returns. */
+enum post_function {
+	POST_SEND,
+	POST_RECEIVE,
+	POST_SHARED_RECEIVE,
+	POST_FUNCTIONS,
+};
+
 #define SITES 1024
 #define LIBRARIES 512
 #define POLL_FUNCTIONS (LIBRARIES * 8)
@@ -286,11 +302,13 @@ struct site_override {
 	__u32 offset, size;
 };
 
+/* Where a completion site has the completion and its CQ. At a site of a post,
+ * wc is the work request that was refused and cq the QP or SRQ. */
 struct site {
 	struct site_location wc, cq;
 	struct site_override overrides[OVERRIDES];
 	__u32 override_count;
-	__u32 function; /* index of the poll_cq it belongs to */
+	__u32 function; /* index of the poll_cq it belongs to, or enum post_function */
 };
 
 /* How a poll_cq is observed. */
@@ -306,8 +324,10 @@ struct poll_function {
 	__u32 inside;	/* calls that began and whose return will deliver */
 };
 
-/* The last time that a thread was not running. */
+/* The last time that a thread was not running. Noted once it has taken a
+ * completion at a site. */
 struct poller {
+	__u64 watched;
 	__u64 off_since; /* 0 while it runs */
 	__u64 off_start, off_end;
 };
@@ -316,8 +336,11 @@ struct library {
 	__u64 attached_ns; /* when the last of its functions was attached; 0: nothing counts */
 	__u64 duplicates;  /* hits through a second path to the same file */
 	__u64 suspicions;  /* completions of synced queues that did not add up */
-	__u64 dropped;	   /* set before its probes are detached */
 	__u64 busiest_ns;  /* the most that one thread paid since the last look */
+	/* Posts that were seen to fail by what they returned and passed no site. */
+	__u64 unmarked[POST_FUNCTIONS];
+	__u32 dropped;	   /* set before its probes are detached */
+	__u32 returns;	   /* the posts whose returns are probed: bits of enum post_function */
 };
 
 struct slow_event {

@@ -13,7 +13,7 @@ packages_of() {
 	generate) echo clang-19 llvm-19 ;;
 	lab) echo qemu-system-x86 mmdebstrap busybox-static kmod cpio xz-utils zstd e2fsprogs ;;
 	lint) echo shellcheck ;;
-	bench) echo libibverbs-dev ibverbs-providers bpftrace ;;
+	bench) echo libibverbs-dev ibverbs-providers bpftrace linux-perf ;;
 	*)
 		echo "setup: unknown group \"$1\": use demo, generate, unit, lab, lint or bench" >&2
 		return 2

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-#include "kernel.h"
 #include "libbpf/bpf_helpers.h"
 #include "measure.h"
 #include "types.h"
 
-/* A call that a thread is inside of, from its entry to its return. */
+/* A call that a thread is inside of, from its entry to its return, or to the
+ * next that is seen of the thread where the return is not probed. */
 struct call {
 	__u64 entry_ns;
 	__u64 stack, instruction;
@@ -15,17 +15,19 @@ struct call {
 	__u64 bad;    /* where the callee stores *bad_wr */
 	__u64 first;  /* the first sequence number reserved */
 	__u64 generation;
-	__u64 serial; /* of the post on its queue */
 	__u64 unread; /* the work request that could not be read, 0: none */
 	__u32 slot;
 	__u32 count;
 	__u32 cookie;
 	__u32 active;
-	__u32 overlapped;
-	__u32 function; /* index of the poll_cq */
-	__u32 returns;	/* the return of the poll delivers */
+	__u32 function; /* index of the poll_cq, or enum post_function */
+	__u32 returns;	/* its return is probed */
+	__u32 refused;	/* it passed a site of *bad_wr */
 	__u32 pad;
 };
+
+/* The slots of the queues that a thread worked on last, by QP number. */
+#define RECENT_QUEUES 16
 
 /* What a thread is inside of, and the scratch memory of its programs: a thread
  * runs one at a time, so that nobody else writes here, while per-CPU memory
@@ -51,6 +53,9 @@ struct thread {
 	__u64 look_cq, look_ns;
 	__u32 look_hits; /* completions that it delivered */
 	__u32 pad;
+	struct poller poller;
+	__u32 recent[RECENT_QUEUES];
+	struct caller caller;
 	struct delivery delivery;
 	struct unit unit;
 };

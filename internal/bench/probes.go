@@ -63,6 +63,9 @@ func (b *bench) measureProbes(ctx context.Context, r *result) error {
 	if returnsFrom(places, where.pollCQ) {
 		b.note("the tracer stands at the return of poll_cq: ours is entry and return")
 	}
+	if returnsFrom(places, where.postSend) {
+		b.note("the tracer stands at the return of post_send")
+	}
 	modes = append(modes, newMode(modeEntryReturn, entryAndReturn(b.library)))
 	trace := &bpftraceObserver{script: bpftraceScript(b.library, where)}
 	if err := trace.attach(ctx); err != nil {
@@ -116,6 +119,12 @@ func (b *bench) inspectTracer(ctx context.Context, r *result) ([]place, error) {
 	}
 	if err == nil {
 		r.Programs, err = b.programCosts(ctx)
+	}
+	if err == nil {
+		var sampled error
+		if r.Profile, sampled = b.profile(ctx); sampled != nil {
+			b.note("no profile: %v", sampled)
+		}
 	}
 	return places, errors.Join(err, o.detach())
 }

@@ -37,7 +37,10 @@ type result struct {
 	Probes []placeResult `json:"probes"`
 	// Programs is the cost of each BPF program of the tracer, measured by the
 	// kernel while the loop ran.
-	Programs []programResult    `json:"programs"`
+	Programs []programResult `json:"programs"`
+	// Profile is where the kernel spends the time of posts and completions that
+	// are observed; empty where perf is missing.
+	Profile  []profilePart      `json:"profile"`
 	AttachMs map[string]float64 `json:"attach_ms"`
 	DetachMs map[string]float64 `json:"detach_ms"`
 	Agent    []agentResult      `json:"agent"`

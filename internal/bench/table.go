@@ -15,6 +15,7 @@ func printTable(out io.Writer, r *result) {
 	printModes(out, r)
 	printRatios(out, r)
 	printPrograms(out, r)
+	printProfile(out, r)
 	printAgent(out, r)
 	printQueues(out, r)
 	for _, note := range r.Notes {
@@ -101,6 +102,18 @@ func printPrograms(out io.Writer, r *result) {
 	fmt.Fprint(table, "program\truns\tns a run\t\n")
 	for _, p := range r.Programs {
 		fmt.Fprintf(table, "%s\t%d\t%.1f\t\n", p.Name, p.RunCount, p.NsPerRun)
+	}
+}
+
+func printProfile(out io.Writer, r *result) {
+	if len(r.Profile) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nWhere the kernel spends the time of a post and a completion that are observed\n")
+	table := newTable(out)
+	defer table.Flush()
+	for _, p := range r.Profile {
+		fmt.Fprintf(table, "%s\t%.1f %%\t\n", p.Part, 100*p.Share)
 	}
 }
 

@@ -22,6 +22,7 @@ func measured() *result {
 		QPs:      []queueResult{{QPs: 16, MapBytes: 32 << 20, Tracked: 16}, {QPs: 32, MapBytes: 32 << 20, Tracked: 30, Untracked: 2}},
 		Agent:    []agentResult{{AskedPerSecond: 0, CompletionsPerSecond: 250000.4, SlowShare: 0.001, CPUCores: 0.0123, RSSBytes: 70 << 20}},
 		Programs: []programResult{{Name: "enter_poll_cq", RunCount: 12, NsPerRun: 151.25}},
+		Profile:  []profilePart{{partReads, 0.125}},
 		Notes:    []string{"bpftrace is missing: no such file"},
 	}
 }
@@ -47,7 +48,7 @@ func TestPrintTable(t *testing.T) {
 		"2 processors (virtual machine), Linux 6.1; load average 0.50 before",
 		"medians of 5 rounds",
 		"NOTE: bpftrace is missing: no such file",
-		"250000", "0.0123", "151.2",
+		"250000", "0.0123", "151.2", "12.5 %",
 	} {
 		assert.Contains(t, text, want)
 	}

@@ -16,9 +16,9 @@ const (
 	plain     = "\x1b[0m"
 )
 
-// The stages in the order of time. "completion" stands for device and poll
-// where the two cannot be told apart.
-var stageOrder = []string{"post", "queue", "device", "poll", "completion"}
+// The stages in the order of time. "submit" and "completion" stand for what
+// cannot be told apart.
+var stageOrder = []string{"submit", "post", "queue", "device", "completion", "poll"}
 
 // table prints slow work requests, one a row, as they come.
 type table struct {

@@ -23,19 +23,9 @@ type point struct {
 	isReturn bool
 }
 
-// dataPath lists the probes on a provider, but for poll_cq, see polls.go. Returns come before entries: a call
+// controlPath lists the probes on libibverbs. Returns come before entries: a call
 // whose return alone is seen is ignored, one whose entry alone is seen would
 // look as if it never ended.
-var dataPath = []point{
-	{provider.PostSend, bpf.TrackerProgLeavePostSend, true},
-	{provider.PostRecv, bpf.TrackerProgLeavePostRecv, true},
-	{provider.PostSRQRecv, bpf.TrackerProgLeavePostRecv, true},
-	{provider.PostRecv, bpf.TrackerProgEnterPostRecv, false},
-	{provider.PostSRQRecv, bpf.TrackerProgEnterPostSrqRecv, false},
-	{provider.PostSend, bpf.TrackerProgEnterPostSend, false},
-}
-
-// controlPath lists the probes on libibverbs.
 var controlPath = []point{
 	{provider.CreateQP, bpf.TrackerProgLeaveCreateQp, true},
 	{provider.CmdCreateQP, bpf.TrackerProgLeaveCmdCreateQp, true},
@@ -53,10 +43,12 @@ type attachment struct {
 	// may come and go later.
 	open   *os.File
 	cookie uint32
-	// executable and places are where probes stand but for those on poll_cq.
+	// executable and places are where probes stand but for those on posts and
+	// poll_cq.
 	executable *link.Executable
 	places     []placed
 	links      []link.Link
+	posts      []*postFunction
 	polls      []*pollFunction
 	// schedule says when it is observed; failures counts how often in a row its
 	// probes were not attached for a window, off that they are not tried again.
@@ -73,6 +65,9 @@ type attachment struct {
 // count is the number of links that are attached.
 func (a *attachment) count() int {
 	n := len(a.links)
+	for _, f := range a.posts {
+		n += len(f.enter) + len(f.leave) + len(f.site)
+	}
 	for _, f := range a.polls {
 		n += f.countLinks()
 	}
@@ -89,14 +84,11 @@ func (k *kernelSide) attach(file provider.File, open *os.File, cookie uint32, ki
 		return nil, fmt.Errorf("probing %s: %w", file.DisplayPath, err)
 	}
 	a := &attachment{file: file, open: open, cookie: cookie, executable: executable, schedule: newSchedule(time.Now()), credit: credit{left: verification}}
-	points := dataPath
 	if file.Library.Kind == provider.Verbs {
-		points = controlPath
+		a.takePlaces(controlPath)
 	}
-	for _, p := range points {
-		if offsets := offsetsOf(file.Library, p); len(offsets) > 0 {
-			a.places = append(a.places, placed{p, offsets})
-		}
+	if a.posts, err = k.newPosts(executable, file.Library, cookie); err != nil {
+		return nil, errors.Join(fmt.Errorf("probing %s: %w", file.DisplayPath, err), a.close())
 	}
 	for i, target := range file.Library.Find(provider.PollCQ) {
 		f, err := k.newPoll(executable, file.Library, target, cookie, uint32(i))
@@ -127,6 +119,15 @@ func (a *attachment) compares() bool {
 type placed struct {
 	point
 	offsets []uint64
+}
+
+// takePlaces notes where the points are in the file.
+func (a *attachment) takePlaces(points []point) {
+	for _, p := range points {
+		if offsets := offsetsOf(a.file.Library, p); len(offsets) > 0 {
+			a.places = append(a.places, placed{p, offsets})
+		}
+	}
 }
 
 // offsetsOf returns the file offsets of a point. An entry probe on a function
@@ -201,6 +202,9 @@ func (a *attachment) close() error { return errors.Join(closeLinks(a.takeLinks()
 func (a *attachment) takeLinks() []link.Link {
 	links := a.links
 	a.links = nil
+	for _, f := range a.posts {
+		links = append(links, f.takeLinks()...)
+	}
 	for _, f := range a.polls {
 		links = append(links, f.takeLinks()...)
 	}
@@ -224,7 +228,6 @@ func (k *kernelSide) attachSystem() error {
 	for name, program := range map[string]string{
 		"sched_process_exec": bpf.TrackerProgProcessExec,
 		"sched_process_exit": bpf.TrackerProgProcessExit,
-		"sched_switch":       bpf.TrackerProgSchedSwitch,
 	} {
 		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: k.collection.Programs[program]})
 		if err != nil {
@@ -232,6 +235,11 @@ func (k *kernelSide) attachSystem() error {
 		}
 		k.system = append(k.system, l)
 	}
+	switches, err := link.AttachTracing(link.TracingOptions{Program: k.collection.Programs[bpf.TrackerProgSchedSwitch]})
+	if err != nil {
+		return fmt.Errorf("attaching to the tracepoint sched_switch: %w", err)
+	}
+	k.system = append(k.system, switches)
 	if k.watchesFiles {
 		l, err := link.AttachTracing(link.TracingOptions{Program: k.collection.Programs[fileWatcher]})
 		if err == nil {

@@ -38,8 +38,8 @@ type Config struct {
 	// EventBytes is the size of the ring buffer for slow completions, a power
 	// of two. 0 means 1 MiB.
 	EventBytes uint32
-	// EntryReturn observes poll_cq by its entry and return alone, which traps
-	// on every empty poll: the rung windows of the ladder is the highest.
+	// EntryReturn observes posts and poll_cq by their entries and returns alone,
+	// which traps on every empty poll: the rung windows of the ladder is the highest.
 	EntryReturn bool
 	// MaxThreadCPURatio is the part of a traced thread's time that probes may
 	// take, and MaxAgentCPUCores the CPU time per second of the tracer itself. A

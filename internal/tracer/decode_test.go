@@ -26,7 +26,7 @@ func TestDecodeSlow(t *testing.T) {
 		KnownStages: 0b1111, HasBusy: 1,
 		TraceId: [16]byte{1}, SpanId: [8]byte{2},
 	}
-	event.StageNs = [5]uint64{1, 2, 3, 4, 0}
+	event.StageNs = [6]uint64{1, 2, 3, 4, 0}
 	for i, c := range "NCCL Progress 0" {
 		event.PollComm[i] = int8(c)
 	}

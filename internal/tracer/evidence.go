@@ -65,8 +65,7 @@ func (e *evidence) turn(now time.Time, spent time.Duration, ratio float64, wante
 }
 
 // gatherEvidence opens and closes the probe on the entry of a poll_cq that is
-// observed at its sites. What else is to be seen in such moments, such as the
-// return of posts, belongs here.
+// observed at its sites. The returns of posts are probed meanwhile, see turnPost.
 func (t *Tracer) gatherEvidence(f *pollFunction, now time.Time, spent time.Duration, wanted bool) error {
 	was := f.evidence.open
 	open := f.evidence.turn(now, spent, t.cfg.MaxThreadCPURatio, wanted)

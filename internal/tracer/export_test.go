@@ -43,3 +43,21 @@ func FreeCookies(t *Tracer) []uint32 {
 	defer t.mu.Unlock()
 	return slices.Clone(t.libraries.cookies)
 }
+
+// TrustsSites reports whether no post failed without passing a site.
+func TrustsSites(t *Tracer) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.libraries.attachments {
+		library, err := t.side.libraries.load(a.cookie)
+		if err != nil {
+			return false, err
+		}
+		for _, f := range a.posts {
+			if f.sites == nil || library.Unmarked[f.index] != 0 {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}

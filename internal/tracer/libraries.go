@@ -92,10 +92,13 @@ func (l *libraries) detach(a *attachment) error {
 	// One of them may be the only path to the file now.
 	clear(l.duplicates)
 	err := errors.Join(
-		l.side.libraries.store64(a.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.Dropped), 1),
+		l.side.libraries.store32(a.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.Dropped), 1),
 		l.side.libraries.store64(a.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.AttachedNs), 0),
 		a.close(),
 	)
+	for _, f := range a.posts {
+		l.side.freeSites = append(l.side.freeSites, f.siteIndexes...)
+	}
 	for _, f := range a.polls {
 		l.side.freeSites = append(l.side.freeSites, f.siteIndexes...)
 	}

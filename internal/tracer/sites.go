@@ -37,6 +37,33 @@ func usableSites(set provider.SiteSet) ([]provider.Site, string) {
 	return sites, ""
 }
 
+// usableRefusals are the sites at which a post reports the work request that it
+// refuses, such that every failure passes one; nil and a reason when there are
+// none.
+func usableRefusals(set provider.SiteSet) ([]provider.Site, string) {
+	if set.Kind != provider.SitesFull {
+		return nil, "sites of refused posts " + set.Kind.String() + ": " + set.Reason
+	}
+	for _, site := range set.Sites {
+		if site.IsCall || !site.WR.Known() {
+			return nil, "a site of refused posts does not show the work request"
+		}
+	}
+	return set.Sites, ""
+}
+
+// encodeRefusal is what the kernel side needs to read the refused work request
+// at a site.
+func encodeRefusal(machine elf.Machine, site provider.Site, function bpf.TrackerPostFunction) (bpf.TrackerSite, error) {
+	encoded := bpf.TrackerSite{Function: uint32(function)}
+	var err error
+	if encoded.Wc, err = encodeLocation(machine, site.WR); err != nil {
+		return encoded, err
+	}
+	encoded.Cq, err = encodeLocation(machine, site.QP)
+	return encoded, err
+}
+
 // encodeSite is what the kernel side needs to read the completion at a site.
 func encodeSite(machine elf.Machine, site provider.Site, function uint32) (bpf.TrackerSite, error) {
 	encoded := bpf.TrackerSite{Function: function, OverrideCount: uint32(len(site.Overrides))}

@@ -40,8 +40,7 @@ func seriesOf(key *bpf.TrackerSeriesKey, value *bpf.TrackerSeries, name func(uin
 			Status:    verbs.Status(key.Status),
 		},
 		Completions: value.Completions,
-		Timed:       value.Timed,
-		Requests:    value.Requests,
+		Requests:    value.Completions + value.Retired,
 		Bytes:       value.Bytes,
 		Durations:   verbs.Histogram{Counts: value.Buckets},
 		Sum:         time.Duration(value.SumNs),
@@ -49,6 +48,9 @@ func seriesOf(key *bpf.TrackerSeriesKey, value *bpf.TrackerSeries, name func(uin
 		Max:         time.Duration(value.MaxNs),
 		Slow:        value.Slow,
 		Excess:      time.Duration(value.ExcessNs),
+	}
+	for _, n := range value.Buckets {
+		s.Timed += n
 	}
 	for i := range s.StageTime {
 		s.StageTime[i] = time.Duration(value.StageNs[i])
@@ -255,12 +257,16 @@ func (t *Tracer) probeInfo() []verbs.ProbeInfo {
 			Used:     a.hit,
 			Observed: a.schedule.takeShare(time.Now()),
 		}
-		for _, target := range a.file.Library.Targets {
-			if target.Function != provider.PollCQ {
+		if a.file.Library.Kind == provider.Verbs {
+			for _, target := range a.file.Library.Targets {
 				info.Functions = append(info.Functions, target.Function.String())
 			}
+			probes = append(probes, info)
 		}
-		probes = append(probes, info)
+		for _, f := range a.posts {
+			info.Mode, info.Functions = string(f.mode()), []string{f.function.String()}
+			probes = append(probes, info)
+		}
 		for _, f := range a.polls {
 			info.Mode, info.Functions = string(f.ladder.mode), []string{provider.PollCQ.String()}
 			probes = append(probes, info)

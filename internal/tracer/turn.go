@@ -78,6 +78,9 @@ func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
 			errs = append(errs, t.gatherEvidence(f, now, spent, idle))
 		}
 	}
+	for _, f := range a.posts {
+		errs = append(errs, t.turnPost(a, f, library, now))
+	}
 	return errors.Join(errs...)
 }
 

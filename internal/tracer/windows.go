@@ -24,6 +24,11 @@ func (k *kernelSide) place(a *attachment, kind linkKind) error {
 			return errors.Join(fmt.Errorf("probing poll_cq of %s: %w", a.file.DisplayPath, attachError(err, kind)), closeLinks(a.takeLinks()))
 		}
 	}
+	for _, f := range a.posts {
+		if err := k.placePost(f, kind); err != nil {
+			return errors.Join(fmt.Errorf("probing %s of %s: %w", f.function, a.file.DisplayPath, attachError(err, kind)), closeLinks(a.takeLinks()))
+		}
+	}
 	for _, p := range a.places {
 		links, err := k.attachPoint(a.executable, p.point, p.offsets, uint64(a.cookie), kind)
 		a.links = append(a.links, links...)
@@ -131,7 +136,7 @@ func (k *kernelSide) resetQueue(slot uint32, q *bpf.TrackerQueue, rest uint64) e
 		k.queues.store64(slot, unsafe.Offsetof(q.Lost), q.Lost+rest),
 		k.queues.store64(slot, unsafe.Offsetof(q.Generation), q.Generation+uint64(k.queues.length)),
 		k.queues.store32(slot, unsafe.Offsetof(q.Outstanding), 0),
-		k.queues.store32(slot, unsafe.Offsetof(q.Posting), 0),
+		k.queues.store32(slot, unsafe.Offsetof(q.Undecided), 0),
 		k.queues.store32(slot, unsafe.Offsetof(q.Increasing), 0),
 		k.queues.store32(slot, unsafe.Offsetof(q.InOrder), 0),
 		k.queues.store32(slot, unsafe.Offsetof(q.RecvKnown), 0),

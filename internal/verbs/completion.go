@@ -6,18 +6,22 @@ import "time"
 // request together with the unsignaled ones it retires.
 type Stage uint8
 
-// The stages, in the order of time. StageCompletion replaces StageDevice and
-// StagePoll where the two cannot be told apart.
+// The stages, in the order of time. StageSubmit replaces StagePost and StageQueue
+// where the return of the post is not known: it lasts until the unit is the
+// oldest of its queue. StageCompletion is what follows and cannot be told apart:
+// StageDevice, with StagePoll where no earlier poll is known, and with the end of
+// the post where its return is not known.
 const (
 	StagePost Stage = iota
 	StageQueue
+	StageSubmit
 	StageDevice
-	StagePoll
 	StageCompletion
+	StagePoll
 	NumStages
 )
 
-var stageNames = [NumStages]string{"post", "queue", "device", "poll", "completion"}
+var stageNames = [NumStages]string{"post", "queue", "submit", "device", "completion", "poll"}
 
 // String returns the value of the attribute rdma.wqe.stage.
 func (s Stage) String() string {

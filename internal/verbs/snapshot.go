@@ -57,7 +57,8 @@ type QueueInfo struct {
 }
 
 // RejectedPosts counts posts that the provider refused, by process, device
-// and errno (12 is ENOMEM: the Send Queue was full). Cumulative.
+// and errno (12 is ENOMEM: the Send Queue was full; 0: the post was seen to
+// fail, not what it returned). Cumulative.
 type RejectedPosts struct {
 	Process ProcessID
 	Device  string

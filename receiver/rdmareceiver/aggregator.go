@@ -206,10 +206,22 @@ func (a *aggregator) addRejected(snap *verbs.Snapshot) {
 		rejected[rejectedKey{r.Process, r.Device, r.Errno}] += r.Count
 	}
 	for key, count := range rejected {
-		at := seriesKey{owner: a.ownerOf(key.process), device: key.device, instrument: sqRejectedPosts, errorType: a.errnoName(key.errno)}
+		at := seriesKey{owner: a.ownerOf(key.process), device: key.device, instrument: sqRejectedPosts, errorType: a.postError(key.errno)}
 		a.count(at, increaseOfCount(count, a.rejected[key]))
 	}
 	a.rejected = rejected
+}
+
+// errorOther is the value of error.type for errors without a name of their own,
+// by the semantic conventions.
+const errorOther = "_OTHER"
+
+// postError names why a post was refused.
+func (a *aggregator) postError(errno uint32) string {
+	if errno == 0 {
+		return errorOther
+	}
+	return a.errnoName(errno)
 }
 
 func (a *aggregator) addEmpty(snap *verbs.Snapshot) {

@@ -83,8 +83,11 @@ func fullSnapshot() verbs.Snapshot {
 		Series:          []verbs.Series{seriesOf(trainer, 100, 2*time.Microsecond), seriesOf(peer, 40, 500*time.Microsecond), failed, read, received},
 		Queues:          []verbs.QueueInfo{queueOf(trainer, 1), queueOf(peer, 1), unsynced},
 		UntrackedQueues: 3,
-		Rejected:        []verbs.RejectedPosts{{Process: trainer, Device: "mlx5_0", Errno: 12, Count: 7}},
-		Empty:           []verbs.ReceiveEmpty{{Process: trainer, Device: "mlx5_0", Count: 5}},
+		Rejected: []verbs.RejectedPosts{
+			{Process: trainer, Device: "mlx5_0", Errno: 12, Count: 7},
+			{Process: trainer, Device: "mlx5_0", Errno: 0, Count: 3},
+		},
+		Empty: []verbs.ReceiveEmpty{{Process: trainer, Device: "mlx5_0", Count: 5}},
 		Probes: []verbs.ProbeInfo{
 			{Library: "/usr/lib/libmlx5.so.1", Provider: "mlx5", Functions: []string{"poll_cq"}, Mode: "site", Used: true, Observed: 1},
 			{Library: "/usr/lib/libmlx5.so.1", Provider: "mlx5", Functions: []string{"post_send", "post_recv"}, Mode: "windows", Used: true, Observed: 1},

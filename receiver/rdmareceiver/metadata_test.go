@@ -156,8 +156,8 @@ func TestEmittedEventsAreThoseDeclared(t *testing.T) {
 	failed := fullCompletion()
 	failed.Status, failed.VendorError = 12, 0x81
 	inOne := fullCompletion()
-	inOne.Known = 1 << verbs.StageCompletion
-	inOne.Stages = [verbs.NumStages]time.Duration{verbs.StageCompletion: time.Millisecond}
+	inOne.Known = 1<<verbs.StageSubmit | 1<<verbs.StageCompletion
+	inOne.Stages = [verbs.NumStages]time.Duration{verbs.StageSubmit: time.Microsecond, verbs.StageCompletion: time.Millisecond}
 	events := theEvents(t, false, failed, inOne)
 	logs := buildLogs(logBatch{slow: events, stuck: []stuckEvent{theStuckEvent(theStuck())}}, theSurroundings())
 	emitted := map[string]map[string]bool{}

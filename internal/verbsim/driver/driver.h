@@ -212,6 +212,8 @@ uint32_t post_send(struct driver *d, struct queue *q, struct ibv_send_wr *wrs, u
 uint32_t post_unsound(struct driver *d, struct queue *q, struct ibv_send_wr *wrs, uint32_t n,
 		      uint32_t sound, int *err);
 /* A chain on a shared queue; its last request is signaled and its wr_id is the record's number. */
+/* The number of the record of a request on a shared queue. */
+uint64_t shared_number(const struct driver *d, uint64_t wr_id, uint32_t imm_data);
 uint32_t post_shared(struct driver *d, struct queue *q, struct ibv_send_wr *wrs, uint32_t n,
 		     int *err);
 uint32_t post_recv(struct driver *d, struct queue *q, struct ibv_recv_wr *wrs, uint32_t n,

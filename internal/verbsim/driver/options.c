@@ -34,6 +34,7 @@ static const struct flag flags[] = {
 	{ "chain", U32, AT(chain), 1, 32768, "work requests of a post" },
 	{ "threads", U32, AT(threads), 1, 64, "threads that post (threads)" },
 	{ "wr-ids", U64, AT(wr_ids), 0, 1e15, "rising wr_ids go round after so many, 0: never" },
+	{ "overtake-us", REAL, AT(overtake_us), 0, 1e5, "time in which a post may be overtaken on its way (threads)" },
 	{ "evict-post", U64, AT(evict_post), 0, 1e15, "this post of each queue has its list out of memory" },
 	{ "gather", U32, AT(gather), 0, MAX_POLL, "once, one poll that finds so many completions" },
 	{ "gather-after", U64, AT(gather_after), 0, 1e15, "requests that are posted before it" },

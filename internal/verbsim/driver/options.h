@@ -12,7 +12,7 @@ struct options {
 	const char *wait_file, *ready_file, *truth, *truth_records, *sysroot;
 	double seconds;	   /* 0: until the requests are posted or a signal comes */
 	uint64_t requests; /* send work requests to post, 0: until the time is over */
-	double latency_us, rate_gbps, spike_us, spikes_per_second, late_us;
+	double latency_us, rate_gbps, spike_us, spikes_per_second, late_us, overtake_us;
 	double rate; /* posts a second of the whole program, 0: as fast as it goes */
 	double slow_share; /* of the posts, on a queue of their own; --spike-us late */
 	double truth_slow_us;

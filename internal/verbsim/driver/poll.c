@@ -107,7 +107,7 @@ static void send_completed(struct driver *d, struct queue *q, const struct ibv_w
 static void shared_completed(struct driver *d, struct queue *q, const struct ibv_wc *wc,
 			     const struct record *now)
 {
-	struct record *r = book_record(&d->book, wc->wr_id), slow = *now;
+	struct record *r = book_record(&d->book, shared_number(d, wc->wr_id, wc->imm_data)), slow = *now;
 
 	if (r->wr_id != wc->wr_id || r->qp_num != q->qpn || r->poll_after) {
 		mismatch(d, wc, "no such request is outstanding");

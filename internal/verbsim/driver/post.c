@@ -91,6 +91,11 @@ uint32_t post_send(struct driver *d, struct queue *q, struct ibv_send_wr *wrs, u
 	return post_unsound(d, q, wrs, n, n, err);
 }
 
+uint64_t shared_number(const struct driver *d, uint64_t wr_id, uint32_t imm_data)
+{
+	return d->opt.overtake_us > 0 ? imm_data : wr_id;
+}
+
 static void begin_shared(const struct queue *q, const struct ibv_send_wr *wrs, uint32_t n,
 			 struct record *r)
 {
@@ -108,7 +113,7 @@ static void begin_shared(const struct queue *q, const struct ibv_send_wr *wrs, u
 uint32_t post_shared(struct driver *d, struct queue *q, struct ibv_send_wr *wrs, uint32_t n,
 		     int *err)
 {
-	struct record *r = book_record(&d->book, wrs[n - 1].wr_id);
+	struct record *r = book_record(&d->book, shared_number(d, wrs[n - 1].wr_id, wrs[n - 1].imm_data));
 	struct ibv_send_wr *bad = NULL;
 	uint32_t begun, others, accepted = n;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every thread posts on a queue of its own and on queues that it shares with
- * all others. The completions of the shared ones are taken by two pollers.
+ * all others. The completions of the shared ones are taken by two pollers. With
+ * overtake-us wr_ids may repeat: which request completed is told by its imm_data.
  */
 #include "scenarios.h"
 
@@ -39,17 +40,19 @@ static void post_chain(struct driver *d, struct queue *q)
 	struct ibv_sge sge = { (uintptr_t)q->dev->buffer, (uint32_t)d->opt.size, q->dev->mr->lkey };
 	uint32_t n = d->opt.chain < MAX_CHAIN ? d->opt.chain : MAX_CHAIN;
 	uint64_t number = book_reserve(&d->book);
+	uint64_t id = d->opt.wr_ids && d->opt.overtake_us > 0 ? number % d->opt.wr_ids : number;
 	struct ibv_send_wr wrs[MAX_CHAIN];
 	int err;
 
 	for (uint32_t i = 0; i < n; i++)
 		wrs[i] = (struct ibv_send_wr){
-			.wr_id = i + 1 == n ? number : number | (uint64_t)(i + 1) << PLACE_SHIFT,
+			.wr_id = i + 1 == n ? id : id | (uint64_t)(i + 1) << PLACE_SHIFT,
 			.next = i + 1 == n ? NULL : &wrs[i + 1],
 			.sg_list = &sge,
 			.num_sge = 1,
 			.opcode = IBV_WR_RDMA_WRITE,
 			.send_flags = i + 1 == n ? IBV_SEND_SIGNALED : 0,
+			.imm_data = (uint32_t)number,
 			.wr.rdma = { 0x10000000, 0x1234 },
 		};
 	post_shared(d, q, wrs, n, &err);

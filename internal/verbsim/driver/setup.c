@@ -41,6 +41,7 @@ struct device *device_open(struct driver *d, const char *name, int check_pointer
 		.latency_ns = (uint64_t)(d->opt.latency_us * 1000),
 		.first_qpn = FIRST_QPN,
 		.check_pointers = check_pointers,
+		.overtake_ns = (uint64_t)(d->opt.overtake_us * 1000),
 	};
 	char err[512] = "";
 

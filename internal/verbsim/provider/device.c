@@ -63,6 +63,7 @@ static struct ibv_device *device_new(const struct verbsim_config *config, char *
 	dev->latency_ns = config->latency_ns;
 	dev->first_qpn = config->first_qpn & SIM_QPN_MASK;
 	dev->check_pointers = config->check_pointers;
+	dev->overtake_ns = config->overtake_ns;
 	dev->epoch = sim_now();
 	dev->next_due = SIM_NEVER;
 	dev->vdev.ops = &sim_device_ops;

@@ -106,6 +106,7 @@ static uint32_t retry(const struct sim_qp *qp, struct sim_wqe *wqe)
 static void push_send(struct sim_qp *qp, const struct sim_wqe *wqe, uint32_t status)
 {
 	struct sim_cqe cqe = {
+		.imm = wqe->imm,
 		.wr_id = wqe->wr_id,
 		.due = wqe->due,
 		.qp = qp,

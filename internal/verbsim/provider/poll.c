@@ -52,6 +52,8 @@ static void fill(struct ibv_wc *wc, const struct sim_cqe *cqe)
 		wc->sl = 0;
 		wc->pkey_index = 0;
 		wc->dlid_path_bits = 0;
+	} else if (cqe->qp->dev->overtake_ns) {
+		wc->imm_data = cqe->imm;
 	}
 }
 

@@ -6,6 +6,7 @@
 #include "sim.h"
 
 #include <errno.h>
+#include <time.h>
 
 static int sum_sges(struct sim_device *dev, const struct ibv_send_wr *wr, uint64_t *bytes)
 {
@@ -91,6 +92,15 @@ static const struct ibv_send_wr *read_send(struct sim_qp *qp, struct ibv_send_wr
 	return sim_peek(copy, wr, sizeof(*copy)) ? NULL : copy;
 }
 
+/* Lets posts of other threads overtake this one, as when its thread is preempted. */
+static void let_overtake(struct sim_device *dev)
+{
+	struct timespec wait = { .tv_nsec = (long)dev->overtake_ns };
+
+	if (dev->overtake_ns && atomic_fetch_add(&dev->posts, 1) % 4 == 0)
+		nanosleep(&wait, NULL);
+}
+
 int sim_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct sim_qp *qp = (struct sim_qp *)ibqp;
@@ -99,6 +109,7 @@ int sim_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_w
 	uint32_t head;
 	int ret;
 
+	let_overtake(qp->dev);
 	pthread_spin_lock(&qp->sq_lock);
 	head = qp->sq_head;
 	ret = refuse(qp, wr);

@@ -104,6 +104,8 @@ struct sim_device {
 	uint64_t tx_free_ps, rx_free_ps; /* when the port is free, since epoch */
 	_Atomic uint64_t latency_ns;
 	int check_pointers;
+	uint64_t overtake_ns;
+	_Atomic uint32_t posts; /* counted where some are overtaken */
 	uint32_t first_qpn, next_free, heap_len;
 	struct sim_qp **qps;  /* by number - first_qpn */
 	struct sim_qp **heap; /* by the time of the next completion */

@@ -22,6 +22,13 @@ struct verbsim_config {
 	 * a system call per request and is meant for hostile scenarios only.
 	 */
 	int check_pointers;
+	/*
+	 * Every fourth post waits for so long before it takes its queue, so that
+	 * posts of other threads overtake it. Then the completions of sends carry
+	 * the imm_data of their requests: the only way in which the program can
+	 * tell whose they are when wr_ids repeat. An observer must not use it.
+	 */
+	uint64_t overtake_ns;
 };
 
 /* What happens to one work request, instead of success in time. */

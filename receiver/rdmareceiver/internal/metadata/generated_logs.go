@@ -202,6 +202,12 @@ func WithRdmaWqeStageQueueEventAttribute(rdmaWqeStageQueueAttributeValue float64
 	})
 }
 
+func WithRdmaWqeStageSubmitEventAttribute(rdmaWqeStageSubmitAttributeValue float64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutDouble("rdma.wqe.stage.submit", rdmaWqeStageSubmitAttributeValue)
+	})
+}
+
 func WithRdmaWrCountEventAttribute(rdmaWrCountAttributeValue int64) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutInt("rdma.wr.count", rdmaWrCountAttributeValue)

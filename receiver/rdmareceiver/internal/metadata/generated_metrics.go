@@ -141,6 +141,7 @@ const (
 	AttributeRdmaWqeStagePoll
 	AttributeRdmaWqeStagePost
 	AttributeRdmaWqeStageQueue
+	AttributeRdmaWqeStageSubmit
 )
 
 // String returns the string representation of the AttributeRdmaWqeStage.
@@ -156,6 +157,8 @@ func (av AttributeRdmaWqeStage) String() string {
 		return "post"
 	case AttributeRdmaWqeStageQueue:
 		return "queue"
+	case AttributeRdmaWqeStageSubmit:
+		return "submit"
 	}
 	return ""
 }
@@ -167,6 +170,7 @@ var MapAttributeRdmaWqeStage = map[string]AttributeRdmaWqeStage{
 	"poll":       AttributeRdmaWqeStagePoll,
 	"post":       AttributeRdmaWqeStagePost,
 	"queue":      AttributeRdmaWqeStageQueue,
+	"submit":     AttributeRdmaWqeStageSubmit,
 }
 
 var MetricsInfo = metricsInfo{

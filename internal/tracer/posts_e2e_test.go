@@ -1,0 +1,117 @@
+//go:build e2e
+
+package tracer_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/tracer"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+	"github.com/rdmaradar/rdmaradar/internal/verbsim"
+)
+
+// entryReturn observes every function at its entry and its return.
+func entryReturn() tracer.Config {
+	cfg := everything
+	cfg.EntryReturn = true
+	return cfg
+}
+
+// Every scenario with the returns of posts probed: post and queue are known
+// apart, and the error of a refused post.
+func TestEveryScenarioWithReturns(t *testing.T) {
+	tr := startTracer(t, entryReturn())
+	collected := collect(tr)
+	for _, scenario := range verbsim.Scenarios() {
+		t.Run(scenario, func(t *testing.T) {
+			r := followWith(t, tr, collected, scenario, "--seconds", "0.7")
+			r.checkBooks()
+			if scenario == "fork-exec" {
+				return
+			}
+			for _, p := range r.checkPairs() {
+				if p.seen.Known.Has(verbs.StageSubmit) || !p.seen.Known.Has(verbs.StagePost) {
+					t.Fatalf("the return of a post was probed, known are the stages %b", p.seen.Known)
+				}
+			}
+			if !slices.Contains(walksDeep, scenario) {
+				r.checkCounts()
+			}
+			r.checkTimed(scenario)
+		})
+	}
+}
+
+// Without returns, post and queue are one stage, and nothing is called device.
+func TestStagesWithoutReturns(t *testing.T) {
+	tr := startTracer(t, everything)
+	r := simulate(t, tr, "nccl", "--seconds", "1")
+	pairs := r.checkPairs()
+	for _, p := range pairs {
+		for _, stage := range []verbs.Stage{verbs.StagePost, verbs.StageQueue, verbs.StageDevice} {
+			if p.seen.Known.Has(stage) || p.seen.Stages[stage] != 0 {
+				t.Fatalf("the return of the post is not known, but %v took %v", stage, p.seen.Stages[stage])
+			}
+		}
+		if !p.seen.Known.Has(verbs.StageSubmit) || !p.seen.Known.Has(verbs.StageCompletion) {
+			t.Fatalf("known are the stages %b", p.seen.Known)
+		}
+	}
+	if len(pairs) == 0 {
+		t.Error("nothing was timed: this says nothing")
+	}
+}
+
+// Threads post on one queue, and some are overtaken between our probe and the
+// queue. Where the wr_ids repeat, a completion may be of either: it is
+// ambiguous, with and without probes on returns, and never taken for the other.
+func TestOvertakenPostsAreNoWrongPairs(t *testing.T) {
+	for name, cfg := range map[string]tracer.Config{"entry": everything, "entry and return": entryReturn()} {
+		for _, ids := range []string{"1", "3"} {
+			t.Run(name+"/"+ids, func(t *testing.T) {
+				tr := startTracer(t, cfg)
+				r := simulate(t, tr, "threads", "--seconds", "1.5", "--wr-ids", ids, "--overtake-us", "200")
+				r.checkBooks()
+				r.checkCounts()
+				r.checkPairs()
+				if got := r.completions(); got.Ambiguous < 100 || got.Matched < 100 || got.Matched+got.Ambiguous != got.Seen {
+					t.Errorf("some are certain and some are not, but %+v", got)
+				}
+			})
+		}
+	}
+}
+
+// Probes on returns come and go while posts are refused and others overtake each
+// other: no wrong pair, every refused post is counted once, and nothing is lost.
+func TestReturnsComeAndGo(t *testing.T) {
+	for scenario, flags := range map[string][]string{
+		"enomem":  nil,
+		"threads": {"--wr-ids", "3", "--overtake-us", "100"},
+		"nccl":    nil,
+	} {
+		t.Run(scenario, func(t *testing.T) {
+			tr := startTracer(t, tracer.EvidenceEvery(everything, 300*time.Millisecond))
+			r := simulate(t, tr, scenario, append([]string{"--seconds", "5", "--rate", "2000"}, flags...)...)
+			r.checkBooks()
+			r.checkCounts()
+			known := map[verbs.StageSet]int{}
+			returned := 0
+			for _, p := range r.checkPairs() {
+				known[p.seen.Known]++
+				if p.seen.Known.Has(verbs.StagePost) {
+					returned++
+				}
+			}
+			t.Logf("sets of known stages: %v; refused posts %+v", known, r.after.Rejected)
+			if len(known) < 2 || returned == 0 {
+				t.Error("returns did not come and go: this says nothing")
+			}
+			if trusted, err := tracer.TrustsSites(tr); err != nil || !trusted {
+				t.Errorf("every refused post passed a site, but trusted: %v, %v", trusted, err)
+			}
+		})
+	}
+}
