@@ -155,6 +155,7 @@ static __always_inline void deliver_batch(struct thread *thread, struct cq *cq, 
 	};
 
 	delivery->cq_address = thread->poll.object;
+	delivery->unordered = !cq || cq->shared;
 	/* Another thread's poll that began during this one says nothing of what
 	 * this one found. */
 	delivery->short_poll_ns = cq && cq->short_poll_ns < thread->poll.entry_ns ? cq->short_poll_ns :
@@ -278,6 +279,8 @@ static __always_inline void poll_returned(int result, __u64 cookie)
 		return;
 	}
 	struct cq *cq = cq_of(&delivery->caller, call->object);
+	if (cq)
+		note_poller(cq, caller.tid);
 	if (n) {
 		if (bpf_probe_read_user(&delivery->cq_context, sizeof(delivery->cq_context),
 					(void *)(call->object + IBV_CQ_CONTEXT))) {
