@@ -6,6 +6,16 @@
 #include "maps/cqs.h"
 #include "process.h"
 
+/* Notes who polls a CQ. Completions that several threads found are seen in the
+ * order in which their polls return, which need not be that of the CQ. */
+static __always_inline void note_poller(struct cq *cq, __u32 tid)
+{
+	if (!cq->poller)
+		__sync_val_compare_and_swap(&cq->poller, 0, tid);
+	if (cq->poller != tid && !cq->shared)
+		cq->shared = 1;
+}
+
 /* What is known of a CQ; NULL when there is no room for another one. */
 static __always_inline struct cq *cq_of(struct caller *caller, __u64 address)
 {

@@ -140,9 +140,10 @@ LOOP_BODY(retire_request, struct run)
 }
 
 /* Whether another entry could as well own the completion: where posts of several
- * threads overlapped, and where later requests completed before this one, whose
- * wr_id may have been used anew because its completion was missed (any). */
-static __noinline bool has_rival(struct queue *queue, struct unit *unit, bool any)
+ * threads overlapped; and, of all entries after it (any), where later requests
+ * completed before this one, whose wr_id may have been used anew because its
+ * completion was missed, and where completions are not seen in their order. */
+static __noinline bool has_rival(struct queue *queue, struct unit *unit, bool any, __u32 *steps)
 {
 	struct rival_search search = {
 		.queue = queue,
@@ -153,9 +154,13 @@ static __noinline bool has_rival(struct queue *queue, struct unit *unit, bool an
 		.returned_ns = unit->returned_ns,
 		.tid = unit->tid,
 		.any = any,
+		.steps = *steps,
 	};
 
 	LOOP(find_rival, &search);
+	*steps = search.steps;
+	if (search.steps == 0)
+		count(LOSS_SEARCH_TOO_LONG);
 	return search.found;
 }
 
@@ -185,8 +190,8 @@ enum claim {
 	CLAIM_RACED,
 };
 
-/* Takes the entry found out of the queue and copies what it says. */
-static __always_inline bool take_entry(struct queue *queue, __u64 sequence, struct unit *unit, bool *skipped)
+/* Copies what the entry found says. */
+static __always_inline bool read_entry(struct queue *queue, __u64 sequence, struct unit *unit, bool *skipped)
 {
 	struct place place = place_of(queue, sequence);
 
@@ -206,7 +211,16 @@ static __always_inline bool take_entry(struct queue *queue, __u64 sequence, stru
 	unit->returned_ns = returned & RETURNED_NS ? unit->posted_ns + (returned & RETURNED_NS) : 0;
 	unit->port_bytes = entry->port_bytes;
 	*skipped = entry->skipped_at != 0;
-	return entry_moves(entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_DELIVERED);
+	return true;
+}
+
+/* Takes it out of the queue; false when it is not what was read any more. */
+static __always_inline bool take_entry(struct queue *queue, __u64 sequence)
+{
+	struct place place = place_of(queue, sequence);
+
+	return place.kind == PLACE_ENTRY &&
+	       entry_moves(place.entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_DELIVERED);
 }
 
 static __always_inline void retire_run(struct queue *queue, struct search *search, struct unit *unit)
@@ -256,7 +270,14 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 	}
 	if (!search.is_found)
 		return CLAIM_NONE;
-	if (!take_entry(queue, search.found, unit, &skipped))
+	if (!read_entry(queue, search.found, unit, &skipped))
+		return CLAIM_RACED;
+	/* Rivals are told before this entry is gone: who finds one of them to be
+	 * the oldest then sees that it is not certain. */
+	bool any = skipped || delivery->unordered;
+	if ((any || may_overlap(queue, search.found)) && has_rival(queue, unit, any, &delivery->steps))
+		ambiguous = true;
+	if (!take_entry(queue, search.found))
 		return CLAIM_RACED;
 
 	if (unit->flags & ENTRY_AMBIGUOUS)
@@ -265,8 +286,6 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 	unit->vendor_error = failed ? delivery->wc.vendor_err : 0;
 	retire_run(queue, &search, unit);
 	__sync_fetch_and_add(&queue->delivered, 1);
-	if ((skipped || may_overlap(queue, search.found)) && has_rival(queue, unit, skipped))
-		ambiguous = true;
 	if (queue->sync != QUEUE_SYNCED)
 		note_in_order(queue, !search.has_skipped);
 	if (failed && ambiguous)

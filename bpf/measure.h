@@ -40,7 +40,7 @@ struct delivery {
 	__u64 evidence_ns;   /* it counts for what was posted before this */
 	struct ibv_wc wc;
 	__u32 steps; /* of searching that are left, see match.h */
-	__u32 pad;
+	__u32 unordered; /* another thread may deliver what comes before it */
 };
 
 static __always_inline __u64 clamp_ns(__u64 value, __u64 low, __u64 high)

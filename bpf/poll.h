@@ -201,6 +201,7 @@ static __always_inline void deliver_batch(struct thread *thread, struct cq *cq, 
 	};
 
 	delivery->cq_address = thread->poll.object;
+	delivery->unordered = !cq || cq->shared;
 	/* Another thread's poll that began during this one says nothing of what
 	 * this one found, and one that was seen before polls went by unseen not
 	 * when the thread looked last. */
@@ -329,6 +330,8 @@ static __always_inline void poll_returned(int result, __u64 cookie)
 		return;
 	}
 	struct cq *cq = cq_of(&delivery->caller, call->object);
+	if (cq)
+		note_poller(cq, caller.tid);
 	if (n) {
 		if (bpf_probe_read_user(&delivery->cq_context, sizeof(delivery->cq_context),
 					(void *)(call->object + IBV_CQ_CONTEXT))) {

@@ -96,6 +96,7 @@ static __always_inline void deliver_at_site(__u64 cq_address, __u64 now, struct 
 
 	delivery->cq_address = cq_address;
 	delivery->now = now;
+	delivery->unordered = 0; /* It is reached under the lock of the CQ. */
 	note_absence(&thread->poller, delivery);
 	__u64 look_ns = last_look(thread, delivery);
 	if (look_ns) {

@@ -81,6 +81,8 @@ const (
 type TrackerCq struct {
 	_           structs.HostLayout
 	ShortPollNs uint64
+	Poller      uint32
+	Shared      uint32
 }
 
 type TrackerCqKey struct {
@@ -525,8 +527,8 @@ type TrackerThread struct {
 			DlidPathBits uint8
 			Pad          uint16
 		}
-		Steps uint32
-		Pad   uint32
+		Steps     uint32
+		Unordered uint32
 	}
 	Unit struct {
 		_           structs.HostLayout

@@ -163,6 +163,8 @@ struct cq_key {
 
 struct cq {
 	__u64 short_poll_ns; /* entry of the last poll that came back with fewer than asked */
+	__u32 poller;	     /* the first thread whose poll was seen to return */
+	__u32 shared;	     /* another one polls it, too */
 };
 
 struct device {

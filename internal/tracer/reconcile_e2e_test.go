@@ -49,13 +49,14 @@ func (r *run) pairs() (right []pair, wrong []string) {
 		sort.Slice(list, func(i, j int) bool { return list[i].PollAfter < list[j].PollAfter })
 	}
 	used := map[*verbsim.Record]bool{}
+	longest := longestPoll(r.records)
 	from := begin(&r.truth)
 	for i := range r.seen {
 		c := &r.seen[i]
 		if int(c.Queue.Process.TGID) != r.truth.PID || c.Posted < from {
 			continue
 		}
-		record, problem := find(c, byKey[unitKey{c.Queue.Context, c.Queue.QPNumber, c.WRID}], used)
+		record, problem := find(c, byKey[unitKey{c.Queue.Context, c.Queue.QPNumber, c.WRID}], longest, used)
 		if record == nil {
 			wrong = append(wrong, fmt.Sprintf("qp %#x wr_id %#x %s posted %d delivered %d: %s",
 				c.Queue.QPNumber, c.WRID, c.Operation, c.Posted, c.Delivered, problem))
@@ -67,21 +68,40 @@ func (r *run) pairs() (right []pair, wrong []string) {
 	return right, wrong
 }
 
-func find(c *verbs.Completion, list []*verbsim.Record, used map[*verbsim.Record]bool) (*verbsim.Record, string) {
+// find looks for the record of a completion among those with its wr_id, in the
+// order of the ends of their polls, of which none took longer than longest.
+// Where several fit, it is the one whose post took the shortest: it fits the
+// fewest others.
+func find(c *verbs.Completion, list []*verbsim.Record, longest uint64, used map[*verbsim.Record]bool) (*verbsim.Record, string) {
 	problem := "no completion of that wr_id was polled at that time"
+	var best *verbsim.Record
 	first := sort.Search(len(list), func(j int) bool { return list[j].PollAfter >= c.Delivered })
 	for _, record := range list[first:] {
-		if record.PollBefore > c.Delivered {
+		if record.PollBefore > c.Delivered+longest {
 			break
 		}
-		if used[record] {
+		if record.PollBefore > c.Delivered || used[record] {
 			continue
 		}
-		if problem = differs(c, record); problem == "" {
-			return record, ""
+		if problem = differs(c, record); problem != "" {
+			continue
+		}
+		if best == nil || record.PostAfter-record.PostBefore < best.PostAfter-best.PostBefore {
+			best = record
 		}
 	}
+	if best != nil {
+		return best, ""
+	}
 	return nil, problem
+}
+
+func longestPoll(records []verbsim.Record) uint64 {
+	longest := uint64(0)
+	for i := range records {
+		longest = max(longest, records[i].PollAfter-records[i].PollBefore)
+	}
+	return longest
 }
 
 func differs(c *verbs.Completion, record *verbsim.Record) string {
