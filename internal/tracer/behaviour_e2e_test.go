@@ -199,6 +199,16 @@ func TestMapMemory(t *testing.T) {
 	} else {
 		t.Logf("the maps take %.1f MiB", float64(got)/(1<<20))
 	}
+	// The bound is divided by what maps are expected to take.
+	sizes, err := tracer.MapSizes(tr)
+	if err != nil || len(sizes) < 20 {
+		t.Fatalf("%d sizes, %v", len(sizes), err)
+	}
+	for name, size := range sizes {
+		if size.Told > size.Estimated {
+			t.Errorf("%s takes %d bytes, expected at most %d", name, size.Told, size.Estimated)
+		}
+	}
 }
 
 // More queues than there are slots: the rest is untracked, and counted.
