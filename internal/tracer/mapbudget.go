@@ -43,9 +43,13 @@ func sizePools(spec *ebpf.CollectionSpec, bound uint64, cpus int) error {
 // Sizes of the kernel's own structures for a map, rounded up
 // (htab_map_mem_usage and its like in kernel/bpf, Linux 6.18).
 const (
-	mapHeader     = 1024
+	mapHeader     = 4096
 	bucketBytes   = 16
 	elementHeader = 48
+	// ringPages are a ring buffer's beside its data, whose pages the kernel maps
+	// twice, with pointers to them.
+	ringPages    = 4
+	ringPointers = 16
 	// perCPUHash is what a hash table has for each processor beside elements:
 	// counters of locks, pointers, lists of an LRU.
 	perCPUHash = 128
@@ -68,7 +72,7 @@ func estimateBytes(m *ebpf.MapSpec, cpus int) uint64 {
 	case ebpf.TaskStorage:
 		return mapHeader + threadsExpected*(elementHeader+value)
 	case ebpf.RingBuf:
-		return mapHeader + entries + 3*4096
+		return mapHeader + entries + ringPages*4096 + entries/4096*ringPointers
 	default:
 		return mapHeader + pageAligned(entries*value)
 	}

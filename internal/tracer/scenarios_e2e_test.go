@@ -86,7 +86,7 @@ func TestEveryScenarioInWindows(t *testing.T) {
 	collected := collect(tr)
 	for _, scenario := range verbsim.Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
-			r := followWith(t, tr, collected, scenario, "--seconds", "0.6")
+			r := followWith(t, tr, collected, scenario, "--seconds", "1")
 			r.checkBooks()
 			if scenario != "fork-exec" {
 				r.checkPairs()
