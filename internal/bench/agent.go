@@ -59,6 +59,8 @@ type agent struct {
 const agentConfig = `receivers:
   rdma:
     root_path: %s
+    max_thread_cpu_ratio: 1
+    max_agent_cpu_cores: 16
     error_mode: propagate
 exporters:
   file:

@@ -20,8 +20,6 @@ var publishedCosts = hitCosts{entry: 450 * time.Nanosecond, leave: 300 * time.Na
 // child, which is in the measurement twice and differs by some 100 µs.
 const trialCalls = 10000
 
-var errNoTrial = errors.New("not on this architecture")
-
 // calibrate measures what the probes on poll_cq cost on a child that polls in
 // vain, and tells the kernel side.
 func (t *Tracer) calibrate() error {

@@ -115,27 +115,6 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-func TestSizePools(t *testing.T) {
-	spec, err := bpf.LoadTracker()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sizePools(spec, defaultMapBytes); err != nil {
-		t.Fatal(err)
-	}
-	if n := spec.Maps[bpf.TrackerMapQueues].MaxEntries; n != 4096 {
-		t.Errorf("%d queues", n)
-	}
-	// An eighth of the entries would be enough for 4,096 queues with one
-	// work request each.
-	if n := spec.Maps[bpf.TrackerMapSegments].MaxEntries; n < 4096 {
-		t.Errorf("the default bound leaves %d segments for 4096 queues", n)
-	}
-	if err := sizePools(spec, 1<<20); err == nil {
-		t.Error("1 MiB was enough")
-	}
-}
-
 func TestLedger(t *testing.T) {
 	books := newLedger()
 	books.add(&bpf.TrackerQueue{Posted: 10, Delivered: 3, Retired: 2, Undone: 1, Lost: 1, End: uint32(bpf.TrackerQueueEndEND_DESTROY)})
@@ -157,7 +136,7 @@ func TestConfigDefaults(t *testing.T) {
 	if cfg.MaxMapBytes != 32<<20 || cfg.Root != "/" || !cfg.TakesProcess(1) || !cfg.TakesDevice("x") || cfg.Logger == nil {
 		t.Errorf("%+v", cfg)
 	}
-	for _, bad := range []Config{{EventBytes: 5000}, {EventBytes: 2048}, {Threshold: -1}} {
+	for _, bad := range []Config{{EventBytes: 5000}, {EventBytes: 2048}, {Threshold: -1}, {MaxThreadCPURatio: -1}, {MaxAgentCPUCores: -1}} {
 		if _, err := bad.withDefaults(); err == nil {
 			t.Errorf("%+v was accepted", bad)
 		}

@@ -5,6 +5,10 @@ import (
 	"strings"
 	"time"
 	"unsafe"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
 )
 
 // OnlyFilesUnder keeps the tracer from probing libraries outside a directory,
@@ -60,4 +64,31 @@ func TrustsSites(t *Tracer) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// MapSize is the memory of a map as estimated and as the kernel tells.
+type MapSize struct{ Estimated, Told uint64 }
+
+// MapSizes are those of all maps by name; of one that grows the kernel tells
+// what it takes now.
+func MapSizes(t *Tracer) (map[string]MapSize, error) {
+	spec, err := bpf.LoadTracker()
+	if err != nil {
+		return nil, err
+	}
+	sizes := map[string]MapSize{}
+	for name, m := range t.side.allMaps {
+		declared := spec.Maps[name]
+		info, err := m.Info()
+		if err != nil {
+			return nil, err
+		}
+		told, ok := info.Memlock()
+		if !ok || declared == nil {
+			continue
+		}
+		declared.MaxEntries = m.MaxEntries()
+		sizes[name] = MapSize{Estimated: estimateBytes(declared, ebpf.MustPossibleCPU()), Told: told}
+	}
+	return sizes, nil
 }

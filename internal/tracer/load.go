@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -20,7 +19,7 @@ import (
 type kernelSide struct {
 	collection *ebpf.Collection
 	maps       bpf.TrackerMaps
-	allMaps    []*ebpf.Map
+	allMaps    map[string]*ebpf.Map
 	queues     *table[bpf.TrackerQueue]
 	segments   *table[bpf.TrackerSegment]
 	devices    *table[bpf.TrackerDevice]
@@ -63,7 +62,11 @@ func load(cfg Config, kind linkKind) (*kernelSide, error) {
 	for _, m := range shared {
 		defer m.Close() // The collection has a reference of its own.
 	}
-	if err := sizePools(spec, cfg.MaxMapBytes); err != nil {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, fmt.Errorf("counting processors: %w", err)
+	}
+	if err := sizePools(spec, cfg.MaxMapBytes, cpus); err != nil {
 		return nil, err
 	}
 	options := ebpf.CollectionOptions{MapReplacements: shared}
@@ -110,46 +113,6 @@ func prepareSpec(cfg Config, kind linkKind) (*ebpf.CollectionSpec, error) {
 	)
 }
 
-// sizePools gives the segments what the other maps leave of the bound.
-func sizePools(spec *ebpf.CollectionSpec, bound uint64) error {
-	const smallest = 256
-	segments := spec.Maps[bpf.TrackerMapSegments]
-	others := uint64(0)
-	for name, m := range spec.Maps {
-		// The map of application spans is another tool's, or tiny.
-		if name != bpf.TrackerMapSegments && name != bpf.TrackerMapTracesCtxV1 {
-			others += estimateBytes(m)
-		}
-	}
-	each := uint64(segments.ValueSize)
-	if bound < others+smallest*each {
-		return fmt.Errorf("the bound of %d KiB for BPF maps is too small: at least %d KiB are needed",
-			bound>>10, (others+smallest*each)>>10+1)
-	}
-	n := uint32(min((bound-others)/each, uint64(segments.MaxEntries)))
-	segments.MaxEntries = n
-	spec.Maps[bpf.TrackerMapFreeSegments].MaxEntries = n
-	return nil
-}
-
-// estimateBytes is what a map takes in the kernel, rounded up: hash tables
-// have about 64 bytes of overhead for an element and 16 for a bucket.
-func estimateBytes(m *ebpf.MapSpec) uint64 {
-	entries, value, key := uint64(m.MaxEntries), uint64(m.ValueSize), uint64(m.KeySize)
-	switch m.Type {
-	case ebpf.Hash, ebpf.LRUHash:
-		return entries * ((key+7)&^7 + (value+7)&^7 + 96)
-	case ebpf.PerCPUArray:
-		return entries * (value + 7) &^ 7 * uint64(ebpf.MustPossibleCPU())
-	case ebpf.TaskStorage:
-		return 0
-	case ebpf.RingBuf:
-		return entries + 3*4096
-	default:
-		return entries * ((value + 7) &^ 7)
-	}
-}
-
 func loadError(err error) error {
 	if verifier := new(ebpf.VerifierError); errors.As(err, &verifier) {
 		return &KernelError{Need: "a verifier that accepts the programs", Release: kernelRelease(), Err: err}
@@ -158,7 +121,7 @@ func loadError(err error) error {
 }
 
 func (k *kernelSide) bind() error {
-	k.allMaps = slices.Collect(maps.Values(k.collection.Maps))
+	k.allMaps = maps.Clone(k.collection.Maps)
 	if err := k.collection.Assign(&k.maps); err != nil {
 		return fmt.Errorf("finding the BPF maps: %w", err)
 	}

@@ -103,7 +103,12 @@ func (t *Tracer) turnPoll(a *attachment, f *pollFunction, suspicions uint64, now
 		return nil
 	case stepCompare:
 		t.logMode(slog.LevelInfo, a, f, why)
-		return t.side.openReturns(f, t.kind)
+		if err := t.side.openReturns(f, t.kind); err != nil {
+			// The sites go on, and are compared with the next suspicion.
+			f.ladder.enter(modeSite, now)
+			return errors.Join(err, t.side.closeReturns(f))
+		}
+		return nil
 	case stepTrust:
 		t.side.verdicts.Record(a.file.Library, f.target.Offset, provider.Verified)
 		return t.side.setReturns(f, false, true)

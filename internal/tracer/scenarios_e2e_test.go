@@ -78,6 +78,30 @@ func TestEveryScenarioAtSites(t *testing.T) {
 	}
 }
 
+// The same at entry and return alone, the mode windows.
+func TestEveryScenarioInWindows(t *testing.T) {
+	cfg := everything
+	cfg.EntryReturn = true
+	tr := startTracer(t, cfg)
+	collected := collect(tr)
+	for _, scenario := range verbsim.Scenarios() {
+		t.Run(scenario, func(t *testing.T) {
+			r := followWith(t, tr, collected, scenario, "--seconds", "1")
+			r.checkBooks()
+			if scenario != "fork-exec" {
+				r.checkPairs()
+			}
+			if !slices.Contains(walksDeep, scenario) && scenario != "fork-exec" {
+				r.checkCounts()
+			}
+			r.checkTimed(scenario)
+			if mode := simMode(t, tr); mode != "windows" {
+				t.Errorf("completions are observed by %s", mode)
+			}
+		})
+	}
+}
+
 // checkLatePoller: without a probe on polls, a poller that was off its CPU is
 // still told from a device that was slow; what has no evidence is one stage.
 func (r *run) checkLatePoller(pairs []pair) {

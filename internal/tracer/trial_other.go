@@ -2,7 +2,12 @@
 
 package tracer
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+var errNoTrial = errors.New("there is no child to try probes on for this architecture")
 
 // tryReturnProbe has nothing to try: only x86-64 ends return probes in a
 // system call.

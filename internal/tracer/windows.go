@@ -48,26 +48,22 @@ func (t *Tracer) openWindow(a *attachment) error {
 	if err := t.side.wakeQueues(a.cookie, now); err != nil {
 		return err
 	}
-	if err := t.side.place(a, t.kind); err != nil {
-		return err
-	}
 	library, err := t.side.libraries.load(a.cookie)
 	if err != nil {
 		return err
 	}
 	for _, f := range a.polls {
-		function, err := t.side.functions.load(f.index)
-		if err != nil {
-			return err
-		}
-		f.ladder.resume(sighting{now: time.Now(), function: function, suspicions: library.Suspicions})
+		f.ladder.resume(sighting{now: time.Now(), suspicions: library.Suspicions})
 		f.evidence.begin(time.Now())
 	}
-	if now, err = monotonic(); err != nil {
+	if err := t.side.place(a, t.kind); err != nil {
 		return err
 	}
+	if now, err = monotonic(); err != nil {
+		return errors.Join(err, closeLinks(a.takeLinks()))
+	}
 	a.schedule.opened(time.Now())
-	return t.side.libraries.store64(a.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.AttachedNs), now)
+	return t.side.libraries.store64(a.cookie, unsafe.Offsetof(library.AttachedNs), now)
 }
 
 // closeWindow takes the library's probes off, and gives up what is outstanding

@@ -54,7 +54,7 @@ func TestWindowsHoldTheBound(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.truth, r.records = w.wait()
-			time.Sleep(200 * time.Millisecond)
+			waitUntilCalm(t, tr)
 			r.seen = r.collected.settle()
 			r.after = snapshot(t, tr)
 			r.checkBooks()
@@ -146,4 +146,52 @@ func waitForMode(t *testing.T, tr *tracer.Tracer, wanted ...string) string {
 	}
 	t.Fatalf("the mode is still %s, not one of %v", mode, wanted)
 	return ""
+}
+
+// In moments in which the entry of poll_cq is probed beside the sites, a thread
+// that was on its CPU and did not poll is told from a device that was slow: what
+// is known of a completion then is never less than how late it truly was.
+func TestEvidenceTellsLatePollers(t *testing.T) {
+	tr := startTracer(t, tracer.EvidenceEvery(everything, 200*time.Millisecond))
+	collected := collect(tr)
+	reachSites(t, tr)
+	for _, scenario := range []string{"late-poller", "slow-device"} {
+		t.Run(scenario, func(t *testing.T) {
+			r := followWith(t, tr, collected, scenario, "--seconds", "4")
+			r.checkBooks()
+			pairs := r.checkPairs()
+			known, understated := 0, 0
+			for _, p := range pairs {
+				if !p.seen.Known.Has(verbs.StagePoll) {
+					continue
+				}
+				known++
+				late := time.Duration(p.truth.PollAfter - p.truth.Due)
+				if p.seen.Stages[verbs.StagePoll]+50*time.Microsecond < late {
+					understated++
+				}
+			}
+			t.Logf("of %d completions the stage poll is known of %d", len(pairs), known)
+			if known < len(pairs)/8 {
+				t.Error("there was no evidence: this says nothing")
+			}
+			if scenario == "late-poller" && understated > known/50 {
+				t.Errorf("of %d, %d were polled later than the stage poll says", known, understated)
+			}
+			r.checkLatePoller(pairs)
+		})
+	}
+}
+
+// waitUntilCalm waits until the library is observed all the time again.
+func waitUntilCalm(t *testing.T, tr *tracer.Tracer) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		time.Sleep(time.Second)
+		s := snapshot(t, tr)
+		if simProbe(t, &s).Observed == 1 {
+			return
+		}
+	}
+	t.Error("nothing happens, but the library is still observed in windows")
 }

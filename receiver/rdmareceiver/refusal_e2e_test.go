@@ -22,6 +22,8 @@ func TestRefusingPipelineStallsNothing(t *testing.T) {
     threshold: 1us
     collection_interval: 1s
     max_exported_per_second: 1000
+    max_thread_cpu_ratio: 1
+    max_agent_cpu_cores: 16
     error_mode: propagate
 exporters:
   otlp_grpc:

@@ -28,12 +28,15 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/verbsim"
 )
 
-// toFiles reports every completion, and tells the queues of each process apart.
+// toFiles reports every completion, whatever that costs, and tells the queues of
+// each process apart.
 const toFiles = `receivers:
   rdma:
     threshold: 1us
     collection_interval: 1s
     max_exported_per_second: 100
+    max_thread_cpu_ratio: 1
+    max_agent_cpu_cores: 16
     metric_attributes: [process.pid, rdma.qp.number]
 exporters:
   file/traces: {path: "{dir}/traces.jsonl", flush_interval: 100ms, append: true}

@@ -1,0 +1,84 @@
+package tracer
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+)
+
+const (
+	// fewestSegments is the smallest pool for in-flight work requests that is
+	// worth tracing with.
+	fewestSegments = 256
+	// threadsExpected is how many threads that post or poll room is kept for.
+	// The kernel allocates theirs as they come.
+	threadsExpected = 1024
+)
+
+// sizePools gives the segments what the other maps leave of the bound on a
+// machine with so many possible processors.
+func sizePools(spec *ebpf.CollectionSpec, bound uint64, cpus int) error {
+	segments := spec.Maps[bpf.TrackerMapSegments]
+	others := uint64(mapHeader)
+	for name, m := range spec.Maps {
+		// The map of application spans is another tool's, or tiny.
+		if name != bpf.TrackerMapSegments && name != bpf.TrackerMapTracesCtxV1 {
+			others += estimateBytes(m, cpus)
+		}
+	}
+	each := uint64(segments.ValueSize)
+	if bound < others+fewestSegments*each {
+		return fmt.Errorf("the bound of %d KiB for BPF maps is too small: at least %d KiB are needed",
+			bound>>10, (others+fewestSegments*each)>>10+1)
+	}
+	n := uint32(min((bound-others)/each, uint64(segments.MaxEntries)))
+	segments.MaxEntries = n
+	spec.Maps[bpf.TrackerMapFreeSegments].MaxEntries = n
+	return nil
+}
+
+// Sizes of the kernel's own structures for a map, rounded up
+// (htab_map_mem_usage and its like in kernel/bpf, Linux 6.18).
+const (
+	mapHeader     = 4096
+	bucketBytes   = 16
+	elementHeader = 48
+	// ringPages are a ring buffer's beside its data, whose pages the kernel maps
+	// twice, with pointers to them.
+	ringPages    = 4
+	ringPointers = 16
+	// perCPUHash is what a hash table has for each processor beside elements:
+	// counters of locks, pointers, lists of an LRU.
+	perCPUHash = 128
+)
+
+// estimateBytes is what a map takes in the kernel, rounded up. A hash table that
+// is allocated beforehand has one element more for each possible processor,
+// which for large values is much on a large machine.
+func estimateBytes(m *ebpf.MapSpec, cpus int) uint64 {
+	entries, processors := uint64(m.MaxEntries), uint64(cpus)
+	key, value := align8(m.KeySize), align8(m.ValueSize)
+	buckets := uint64(1) << bits.Len64(entries-min(entries, 1))
+	switch m.Type {
+	case ebpf.Hash:
+		return mapHeader + buckets*bucketBytes + (entries+processors)*(elementHeader+key+value) + processors*perCPUHash
+	case ebpf.LRUHash:
+		return mapHeader + buckets*bucketBytes + entries*(elementHeader+key+value) + processors*perCPUHash
+	case ebpf.PerCPUArray:
+		return mapHeader + entries*(8+value*processors)
+	case ebpf.TaskStorage:
+		return mapHeader + threadsExpected*(elementHeader+value)
+	case ebpf.RingBuf:
+		return mapHeader + entries + ringPages*4096 + entries/4096*ringPointers
+	default:
+		return mapHeader + pageAligned(entries*value)
+	}
+}
+
+func align8(size uint32) uint64 { return uint64(size+7) &^ 7 }
+
+// pageAligned rounds up: arrays that are mapped into memory take whole pages.
+func pageAligned(size uint64) uint64 { return (size + 4095) &^ 4095 }
