@@ -273,8 +273,11 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 	if (!read_entry(queue, search.found, unit, &skipped))
 		return CLAIM_RACED;
 	/* Rivals are told before this entry is gone: who finds one of them to be
-	 * the oldest then sees that it is not certain. */
-	bool any = skipped || delivery->unordered;
+	 * the oldest then sees that it is not certain. If this one is not certain
+	 * itself, an earlier request may still be outstanding in its stead, and
+	 * what completes from now on may be of any that was posted since: so it
+	 * goes on until nothing with the wr_id is left. */
+	bool any = skipped || delivery->unordered || (unit->flags & ENTRY_AMBIGUOUS);
 	if ((any || may_overlap(queue, search.found)) && has_rival(queue, unit, any, &delivery->steps))
 		ambiguous = true;
 	if (!take_entry(queue, search.found))

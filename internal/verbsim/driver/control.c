@@ -56,6 +56,16 @@ void sleep_ns(uint64_t ns)
 		;
 }
 
+bool sleep_until(uint64_t ns)
+{
+	uint64_t now = now_ns();
+
+	if (now >= ns)
+		return false;
+	sleep_ns(ns - now);
+	return true;
+}
+
 static void write_ready(struct driver *d)
 {
 	int fd;

@@ -245,6 +245,8 @@ bool run_quiet(const struct driver *d);
 bool pause_due(struct driver *d);
 uint64_t pause_begin(struct driver *d);
 void sleep_ns(uint64_t ns);
+/* False at once when that time has passed. */
+bool sleep_until(uint64_t ns);
 
 /* truth.c: 0, or -1 after a message. suffix is appended to the names. */
 int truth_write(struct driver *d, const char *suffix);

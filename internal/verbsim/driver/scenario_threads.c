@@ -89,9 +89,7 @@ static void *poster_main(void *argument)
 		post_on_shared(p->crew);
 		poll_all(d, &plan);
 		next += d->opt.rate ? (uint64_t)(1e9 / d->opt.rate) : 0;
-		if (now_ns() < next)
-			sleep_ns(next - now_ns());
-		else
+		if (!sleep_until(next))
 			sched_yield();
 	}
 	drain(d, &plan);
