@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -138,7 +139,7 @@ func TestPackageSites(t *testing.T) {
 	cache := packageCache(t)
 	groups := map[string][]pinned{}
 	for _, p := range pinnedPackages(t) {
-		if p.name != "libibverbs-dev" {
+		if p.ofTables() {
 			groups[p.version+"/"+p.arch] = append(groups[p.version+"/"+p.arch], p)
 		}
 	}
@@ -320,4 +321,54 @@ func TestExceptions(t *testing.T) {
 		}
 	}
 	assert.Equal(t, exceptions, seen)
+}
+
+// TestSitesDocument holds the table of docs/limits.md against what is found.
+func TestSitesDocument(t *testing.T) {
+	content, err := os.ReadFile(sitesFile)
+	require.NoError(t, err)
+	found := map[string]map[string][]string{}
+	require.NoError(t, json.Unmarshal(content, &found))
+	document, err := os.ReadFile("../../docs/limits.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(document), "<!-- sites -->\n")
+	table, _, ok := strings.Cut(table, "<!-- /sites -->")
+	require.True(t, ok, "no table of sites")
+	described := map[string]string{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		for _, provider := range strings.Split(cells[0], ",") {
+			for i, version := range []string{"44.0-2", "56.1-1", "65.0-1.1"} {
+				described[strings.TrimSpace(provider)+" "+version] = strings.TrimSpace(cells[i+1])
+			}
+		}
+	}
+	for _, version := range []string{"44.0-2", "56.1-1", "65.0-1.1"} {
+		for library, rows := range found[version+"/amd64"] {
+			if strings.HasPrefix(library, "libibverbs.") {
+				continue
+			}
+			provider, _, _ := strings.Cut(strings.TrimPrefix(library, "lib"), ".")
+			provider, _, _ = strings.Cut(provider, "-")
+			assert.Equal(t, describedKind(provider, rows), described[provider+" "+version], "%s of %s", provider, version)
+		}
+	}
+}
+
+// describedKind is the word of the document for what was found.
+func describedKind(provider string, rows []string) string {
+	for _, row := range rows {
+		fields := strings.Fields(row)
+		kind := strings.TrimSuffix(fields[2], ":")
+		switch {
+		case fields[0] != "poll_cq":
+		case kind != "full":
+			return kind
+		case slices.Contains(realProviders, provider):
+			return "executed"
+		default:
+			return "found"
+		}
+	}
+	return ""
 }
