@@ -66,7 +66,7 @@ check-demo:
 	@go build -o bin/demo ./internal/demo
 	@bin/demo check
 
-# What the table test of internal/provider reads.
+# What the tests of internal/provider read.
 debian-packages:
 	@internal/provider/testdata/fetch.sh
 

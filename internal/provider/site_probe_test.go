@@ -14,7 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// siteRecord is what a probe at a site reports.
+// siteRecord is what a probe at a site reports. At a site of a post WC is the
+// work request, Content its beginning, and CQ the queue.
 type siteRecord struct {
 	Site, Failed uint32
 	WC, CQ       uint64
@@ -44,7 +45,8 @@ func needBPF(t *testing.T) {
 	_ = m.Close()
 }
 
-// attachSites puts a probe on every site in a process.
+// attachSites puts a probe on every site in a process, or with 0 in all that use
+// the library.
 func attachSites(t *testing.T, library string, pid int, l *Library, sites []Site) *siteProbes {
 	t.Helper()
 	buffer, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.RingBuf, MaxEntries: 8 << 20})
@@ -144,9 +146,14 @@ func siteProgram(t *testing.T, l *Library, index int, s *Site, buffer int) asm.I
 		add(asm.Add.Imm(asm.R8, int32(where.Add)), asm.Mov.Reg(to, asm.R8))
 	}
 	add(asm.Mov.Imm(asm.R7, 0), asm.StoreMem(asm.RFP, stackScratch, asm.R7, asm.DWord))
-	location(asm.R7, s.CQ)
+	// For posts: the work request that failed, and the queue.
+	object, queue := s.WC, s.CQ
+	if s.Function != PollCQ {
+		object, queue = s.WR, s.QP
+	}
+	location(asm.R7, queue)
 	add(asm.StoreMem(asm.RFP, stackRecord+16, asm.R7, asm.DWord))
-	location(asm.R7, s.WC)
+	location(asm.R7, object)
 	add(asm.StoreMem(asm.RFP, stackRecord+8, asm.R7, asm.DWord))
 	add(asm.Mov.Reg(asm.R3, asm.R7), asm.Mov.Reg(asm.R1, asm.RFP), asm.Add.Imm(asm.R1, stackRecord+24), asm.Mov.Imm(asm.R2, sizeofWC))
 	add(asm.FnProbeReadUser.Call(), asm.StoreMem(asm.RFP, stackRecord+4, asm.R0, asm.Word))
