@@ -149,8 +149,10 @@ func waitForMode(t *testing.T, tr *tracer.Tracer, wanted ...string) string {
 }
 
 // In moments in which the entry of poll_cq is probed beside the sites, a thread
-// that was on its CPU and did not poll is told from a device that was slow: what
-// is known of a completion then is never less than how late it truly was.
+// that was on its CPU and did not poll is told from a device that was slow. What
+// is known of a completion is not less than how late it truly was, but for threads
+// that did something else and were preempted just before they polled: then the
+// evidence is when they left their CPU.
 func TestEvidenceTellsLatePollers(t *testing.T) {
 	tr := startTracer(t, tracer.EvidenceEvery(everything, 200*time.Millisecond))
 	collected := collect(tr)
@@ -175,7 +177,7 @@ func TestEvidenceTellsLatePollers(t *testing.T) {
 			if known < len(pairs)/8 {
 				t.Error("there was no evidence: this says nothing")
 			}
-			if scenario == "late-poller" && understated > known/50 {
+			if scenario == "late-poller" && understated > known/10 {
 				t.Errorf("of %d, %d were polled later than the stage poll says", known, understated)
 			}
 			r.checkLatePoller(pairs)
