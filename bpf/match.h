@@ -140,9 +140,12 @@ LOOP_BODY(retire_request, struct run)
 }
 
 /* Whether another entry could as well own the completion: where posts of several
- * threads overlapped; and, of all entries after it (any), where later requests
- * completed before this one, whose wr_id may have been used anew because its
- * completion was missed, and where completions are not seen in their order. */
+ * threads overlapped; and any entry after it, where
+ *  - later requests completed before this one: its wr_id may have been used anew
+ *    because its completion was missed,
+ *  - completions are not seen in their order,
+ *  - it is ambiguous itself: it may stand for a request of another thread, of
+ *    which its own order says nothing. */
 static __noinline bool has_rival(struct queue *queue, struct unit *unit, bool any, __u32 *steps)
 {
 	struct rival_search search = {
@@ -274,7 +277,7 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 		return CLAIM_RACED;
 	/* Rivals are told before this entry is gone: who finds one of them to be
 	 * the oldest then sees that it is not certain. */
-	bool any = skipped || delivery->unordered;
+	bool any = skipped || delivery->unordered || (unit->flags & ENTRY_AMBIGUOUS);
 	if ((any || may_overlap(queue, search.found)) && has_rival(queue, unit, any, &delivery->steps))
 		ambiguous = true;
 	if (!take_entry(queue, search.found))
