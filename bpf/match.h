@@ -17,7 +17,6 @@ struct search {
 	__u64 unsignaled; /* the first unsignaled entry with the wr_id */
 	__u64 unsignaled_run;
 	__u64 skipped; /* the first signaled entry before the one found */
-	__u32 completions;
 	__u32 steps;
 	bool has_skipped;
 	bool failed; /* it may be of an unsignaled request */
@@ -70,7 +69,7 @@ LOOP_BODY(search_request, struct search)
 		state->skipped = sequence;
 	state->has_skipped = true;
 	if (place.entry->skipped_at == 0)
-		place.entry->skipped_at = state->completions | 1;
+		place.entry->skipped_at = (__u32)queue->completions | 1;
 	return NEXT;
 }
 
@@ -99,7 +98,6 @@ static __always_inline void search_queue(struct search *search, struct queue *qu
 		.unsignaled = head,
 		.unsignaled_run = head,
 		.skipped = head,
-		.completions = queue->completions,
 		.steps = *steps,
 		.failed = failed,
 	};
@@ -140,9 +138,12 @@ LOOP_BODY(retire_request, struct run)
 }
 
 /* Whether another entry could as well own the completion: where posts of several
- * threads overlapped; and, of all entries after it (any), where later requests
- * completed before this one, whose wr_id may have been used anew because its
- * completion was missed, and where completions are not seen in their order. */
+ * threads overlapped; and any entry after it, where
+ *  - later requests completed before this one: its wr_id may have been used anew
+ *    because its completion was missed,
+ *  - completions are not seen in their order,
+ *  - it is ambiguous itself: it may stand for a request of another thread, of
+ *    which its own order says nothing. */
 static __noinline bool has_rival(struct queue *queue, struct unit *unit, bool any, __u32 *steps)
 {
 	struct rival_search search = {
@@ -154,14 +155,17 @@ static __noinline bool has_rival(struct queue *queue, struct unit *unit, bool an
 		.returned_ns = unit->returned_ns,
 		.tid = unit->tid,
 		.any = any,
-		.steps = *steps,
 	};
+	bool too_far = search.sequence + *steps < search.end;
 
+	if (too_far)
+		search.end = search.sequence + *steps;
 	LOOP(find_rival, &search);
-	*steps = search.steps;
-	if (search.steps == 0)
-		count(LOSS_SEARCH_TOO_LONG);
-	return search.found;
+	*steps -= search.sequence - unit->sequence - 1;
+	if (!too_far || search.sequence < search.end)
+		return search.found;
+	count(LOSS_SEARCH_TOO_LONG);
+	return true; /* There is no telling. */
 }
 
 /* sq_sig_all is a property of the QP that shows only at its creation. A
@@ -223,24 +227,20 @@ static __always_inline bool take_entry(struct queue *queue, __u64 sequence)
 	       entry_moves(place.entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_DELIVERED);
 }
 
-static __always_inline void retire_run(struct queue *queue, struct search *search, struct unit *unit)
+static __noinline void retire_run(struct queue *queue, __u64 start, __u64 end, struct unit *unit)
 {
 	struct run run = {
 		.queue = queue,
-		.sequence = search->run_start,
-		.end = search->found,
+		.sequence = start,
+		.end = end,
 		.bytes = some_zero,
 		.count = some_zero,
 	};
 
-	unit->requests = 1;
-	if (run.sequence < run.end) {
-		LOOP(retire_request, &run);
-		unit->bytes += run.bytes;
-		unit->requests += run.count;
-		__sync_fetch_and_add(&queue->retired, run.count);
-	}
-	__sync_fetch_and_sub(&queue->outstanding, unit->requests);
+	LOOP(retire_request, &run);
+	unit->bytes += run.bytes;
+	unit->requests += run.count;
+	__sync_fetch_and_add(&queue->retired, run.count);
 }
 
 /* Not static: the verifier then checks it once, whatever it knows of the
@@ -273,10 +273,7 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 	if (!read_entry(queue, search.found, unit, &skipped))
 		return CLAIM_RACED;
 	/* Rivals are told before this entry is gone: who finds one of them to be
-	 * the oldest then sees that it is not certain. If this one is not certain
-	 * itself, an earlier request may still be outstanding in its stead, and
-	 * what completes from now on may be of any that was posted since: so it
-	 * goes on until nothing with the wr_id is left. */
+	 * the oldest then sees that it is not certain. */
 	bool any = skipped || delivery->unordered || (unit->flags & ENTRY_AMBIGUOUS);
 	if ((any || may_overlap(queue, search.found)) && has_rival(queue, unit, any, &delivery->steps))
 		ambiguous = true;
@@ -287,7 +284,10 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 		ambiguous = true;
 	unit->status = delivery->wc.status;
 	unit->vendor_error = failed ? delivery->wc.vendor_err : 0;
-	retire_run(queue, &search, unit);
+	unit->requests = 1;
+	if (search.run_start < search.found)
+		retire_run(queue, search.run_start, search.found, unit);
+	__sync_fetch_and_sub(&queue->outstanding, unit->requests);
 	__sync_fetch_and_add(&queue->delivered, 1);
 	if (queue->sync != QUEUE_SYNCED)
 		note_in_order(queue, !search.has_skipped);

@@ -159,6 +159,18 @@ static __always_inline void deliver(struct thread *thread)
 		deliver_stranger(&key, thread);
 }
 
+/* By way of the stack, see post_entered; of a frame that is gone again when the
+ * completion is delivered. */
+static __noinline bool read_completion(struct thread *thread, __u64 address)
+{
+	struct ibv_wc wc;
+
+	if (bpf_probe_read_user(&wc, sizeof(wc), (void *)address))
+		return false;
+	thread->delivery.wc = wc;
+	return true;
+}
+
 struct batch {
 	struct thread *thread;
 	__u64 wc;
@@ -173,12 +185,10 @@ LOOP_BODY(deliver_completion, struct batch)
 	state->left--;
 	__u64 address = state->wc;
 	state->wc += sizeof(struct ibv_wc);
-	struct ibv_wc wc;
-	if (bpf_probe_read_user(&wc, sizeof(wc), (void *)address)) {
+	if (!read_completion(state->thread, address)) {
 		state->unread++;
 		return NEXT;
 	}
-	state->thread->delivery.wc = wc;
 	deliver(state->thread);
 	return NEXT;
 }

@@ -46,8 +46,7 @@ struct rival_search {
 	__u64 wr_id;
 	__u64 posted_ns, returned_ns; /* of E; 0: its return was not seen */
 	__u32 tid;
-	__u32 steps; /* that are left */
-	bool any;    /* also those that follow for certain */
+	bool any; /* also those that follow for certain */
 	bool found;
 };
 
@@ -71,12 +70,7 @@ LOOP_BODY(find_rival, struct rival_search)
 
 	if (sequence >= state->end)
 		return STOP;
-	if (state->steps == 0) {
-		state->found = true; /* There is no telling. */
-		return STOP;
-	}
 	state->sequence++;
-	state->steps--;
 	struct place place = place_of(queue, sequence);
 	if (place.kind != PLACE_ENTRY)
 		return NEXT;

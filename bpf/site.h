@@ -154,16 +154,14 @@ static __always_inline void site_reached(struct pt_regs *ctx, __u64 cookie)
 		return;
 	thread->look_hits++;
 	settle_post(thread);
-	struct ibv_wc wc;
 	__u64 address = locate(ctx, &site->wc);
-	if (bpf_probe_read_user(&wc, sizeof(wc), (void *)address)) {
+	if (!read_completion(thread, address)) {
 		struct caller caller = caller_of(task);
 
 		lose_completions(&caller, LOSS_READ_WC, 1);
 		return;
 	}
-	apply_overrides(ctx, site, &wc);
-	thread->delivery.wc = wc;
+	apply_overrides(ctx, site, &thread->delivery.wc);
 	if (is_compared(ctx, thread, site, COOKIE_LIBRARY(cookie)))
 		return;
 	__u64 now = bpf_ktime_get_ns();
