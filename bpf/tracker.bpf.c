@@ -7,6 +7,7 @@
 #include "lifecycle.h"
 #include "maps/seen_files.h"
 #include "maps/told.h"
+#include "own_stack.h"
 #include "site.h"
 
 char __license[] SEC("license") = "Dual BSD/GPL";
@@ -28,6 +29,7 @@ const enum site_place_kind *type_site_place_kind __attribute__((unused));
 SEC("uprobe/post_send")
 int enter_post_send(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	post_entered(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -35,6 +37,7 @@ int enter_post_send(struct pt_regs *ctx)
 SEC("uretprobe/post_send")
 int leave_post_send(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	post_returned(RET(ctx), bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -42,6 +45,7 @@ int leave_post_send(struct pt_regs *ctx)
 SEC("uprobe/post_recv")
 int enter_post_recv(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	receive_entered(ctx, false, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -49,6 +53,7 @@ int enter_post_recv(struct pt_regs *ctx)
 SEC("uprobe/post_srq_recv")
 int enter_post_srq_recv(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	receive_entered(ctx, true, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -56,6 +61,7 @@ int enter_post_srq_recv(struct pt_regs *ctx)
 SEC("uretprobe/post_recv")
 int leave_post_recv(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	receive_returned(RET(ctx), bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -63,6 +69,7 @@ int leave_post_recv(struct pt_regs *ctx)
 SEC("uprobe/poll_cq")
 int enter_poll_cq(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	poll_entered(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -70,6 +77,7 @@ int enter_poll_cq(struct pt_regs *ctx)
 SEC("uretprobe/poll_cq")
 int leave_poll_cq(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	poll_returned(RET(ctx), bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -77,6 +85,7 @@ int leave_poll_cq(struct pt_regs *ctx)
 SEC("uprobe/completion_site")
 int completion_site(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	site_reached(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -86,6 +95,7 @@ int completion_site(struct pt_regs *ctx)
 SEC("uprobe/verbs_set_ops")
 int enter_set_ops(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	struct caller caller = current_caller();
 	__u64 now = bpf_ktime_get_ns();
 	__u64 *last = bpf_map_lookup_elem(&told, &caller.tgid);
@@ -101,6 +111,7 @@ int enter_set_ops(struct pt_regs *ctx)
 SEC("uprobe/ibv_modify_qp")
 int enter_modify_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	modify_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx));
 	return 0;
 }
@@ -108,6 +119,7 @@ int enter_modify_qp(struct pt_regs *ctx)
 SEC("uprobe/ibv_destroy_qp")
 int enter_destroy_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	destroy_entered(ARG1(ctx));
 	return 0;
 }
@@ -116,6 +128,7 @@ int enter_destroy_qp(struct pt_regs *ctx)
 SEC("uprobe/ibv_create_qp")
 int enter_create_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	struct thread *thread = this_thread();
 
 	if (thread)
@@ -126,6 +139,7 @@ int enter_create_qp(struct pt_regs *ctx)
 SEC("uretprobe/ibv_create_qp")
 int leave_create_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	struct thread *thread = this_thread();
 
 	if (!thread || !thread->create_attr)
@@ -142,6 +156,7 @@ int leave_create_qp(struct pt_regs *ctx)
 SEC("uprobe/ibv_cmd_create_qp")
 int enter_cmd_create_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	struct thread *thread = this_thread();
 
 	if (!thread)
@@ -154,6 +169,7 @@ int enter_cmd_create_qp(struct pt_regs *ctx)
 SEC("uretprobe/ibv_cmd_create_qp")
 int leave_cmd_create_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	struct thread *thread = this_thread();
 
 	if (!thread || !thread->command_qp)

@@ -530,6 +530,7 @@ const (
 	TrackerMapFreeSegments      = "free_segments"
 	TrackerMapIterations        = "iterations"
 	TrackerMapLibraries         = "libraries"
+	TrackerMapNoPrograms        = "no_programs"
 	TrackerMapPollFunctions     = "poll_functions"
 	TrackerMapPollers           = "pollers"
 	TrackerMapProcesses         = "processes"
@@ -662,6 +663,7 @@ type TrackerMapSpecs struct {
 	FreeSegments    *ebpf.MapSpec `ebpf:"free_segments"`
 	Iterations      *ebpf.MapSpec `ebpf:"iterations"`
 	Libraries       *ebpf.MapSpec `ebpf:"libraries"`
+	NoPrograms      *ebpf.MapSpec `ebpf:"no_programs"`
 	PollFunctions   *ebpf.MapSpec `ebpf:"poll_functions"`
 	Pollers         *ebpf.MapSpec `ebpf:"pollers"`
 	Processes       *ebpf.MapSpec `ebpf:"processes"`
@@ -734,6 +736,7 @@ type TrackerMaps struct {
 	FreeSegments    *ebpf.Map `ebpf:"free_segments"`
 	Iterations      *ebpf.Map `ebpf:"iterations"`
 	Libraries       *ebpf.Map `ebpf:"libraries"`
+	NoPrograms      *ebpf.Map `ebpf:"no_programs"`
 	PollFunctions   *ebpf.Map `ebpf:"poll_functions"`
 	Pollers         *ebpf.Map `ebpf:"pollers"`
 	Processes       *ebpf.Map `ebpf:"processes"`
@@ -765,6 +768,7 @@ func (m *TrackerMaps) Close() error {
 		m.FreeSegments,
 		m.Iterations,
 		m.Libraries,
+		m.NoPrograms,
 		m.PollFunctions,
 		m.Pollers,
 		m.Processes,
