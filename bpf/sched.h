@@ -33,7 +33,8 @@ static __always_inline bool awaits_event(struct task_struct *task, bool is_preem
 	return SYSCALL(&copy) != SYSCALL_NANOSLEEP && SYSCALL(&copy) != SYSCALL_CLOCK_NANOSLEEP;
 }
 
-static __always_inline void note_switch(struct task_struct *previous, struct task_struct *next, bool is_preempted)
+static __always_inline void note_switch(struct task_struct *previous, struct task_struct *next,
+					bool is_preempted)
 {
 	__u32 out = BPF_CORE_READ(previous, pid);
 	__u32 in = BPF_CORE_READ(next, pid);
