@@ -30,6 +30,7 @@ _Static_assert(sizeof(__u64) == 8, "64-bit values are shared with user space");
 /* enum bpf_map_type and flags, include/uapi/linux/bpf.h. */
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_PROG_ARRAY 3
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_LRU_HASH 9
 #define BPF_MAP_TYPE_QUEUE 22

@@ -7,8 +7,9 @@
 #include "lifecycle.h"
 #include "maps/seen_files.h"
 #include "maps/told.h"
-#include "refusal.h"
 #include "libbpf/bpf_core_read.h"
+#include "own_stack.h"
+#include "refusal.h"
 
 char __license[] SEC("license") = "Dual BSD/GPL";
 
@@ -31,6 +32,7 @@ const enum hit *type_hit __attribute__((unused));
 SEC("uprobe/post_send")
 int enter_post_send(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	post_entered(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -38,6 +40,7 @@ int enter_post_send(struct pt_regs *ctx)
 SEC("uretprobe/post_send")
 int leave_post_send(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	post_returned(RET(ctx), bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -45,6 +48,7 @@ int leave_post_send(struct pt_regs *ctx)
 SEC("uprobe/post_recv")
 int enter_post_recv(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	receive_entered(ctx, POST_RECEIVE, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -52,6 +56,7 @@ int enter_post_recv(struct pt_regs *ctx)
 SEC("uprobe/post_srq_recv")
 int enter_post_srq_recv(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	receive_entered(ctx, POST_SHARED_RECEIVE, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -59,6 +64,7 @@ int enter_post_srq_recv(struct pt_regs *ctx)
 SEC("uretprobe/post_recv")
 int leave_post_recv(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	receive_returned(RET(ctx), bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -66,6 +72,7 @@ int leave_post_recv(struct pt_regs *ctx)
 SEC("uprobe/bad_wr")
 int post_refused(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	refusal_reached(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -73,6 +80,7 @@ int post_refused(struct pt_regs *ctx)
 SEC("uprobe/poll_cq")
 int enter_poll_cq(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	poll_entered(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -80,6 +88,7 @@ int enter_poll_cq(struct pt_regs *ctx)
 SEC("uretprobe/poll_cq")
 int leave_poll_cq(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	poll_returned(RET(ctx), bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -87,6 +96,7 @@ int leave_poll_cq(struct pt_regs *ctx)
 SEC("uprobe/poll_cq")
 int look_poll_cq(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	looked(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -94,6 +104,7 @@ int look_poll_cq(struct pt_regs *ctx)
 SEC("uprobe/completion_site")
 int completion_site(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	site_reached(ctx, bpf_get_attach_cookie(ctx));
 	return 0;
 }
@@ -103,6 +114,7 @@ int completion_site(struct pt_regs *ctx)
 SEC("uprobe/verbs_set_ops")
 int enter_set_ops(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	struct caller caller = current_caller();
 	__u64 now = bpf_ktime_get_ns();
 	__u64 *last = bpf_map_lookup_elem(&told, &caller.tgid);
@@ -118,6 +130,7 @@ int enter_set_ops(struct pt_regs *ctx)
 SEC("uprobe/ibv_modify_qp")
 int enter_modify_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	modify_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx));
 	return 0;
 }
@@ -125,6 +138,7 @@ int enter_modify_qp(struct pt_regs *ctx)
 SEC("uprobe/ibv_destroy_qp")
 int enter_destroy_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	destroy_entered(ARG1(ctx));
 	return 0;
 }
@@ -133,6 +147,7 @@ int enter_destroy_qp(struct pt_regs *ctx)
 SEC("uprobe/ibv_create_qp")
 int enter_create_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	struct thread *thread = this_thread();
 
 	if (thread)
@@ -143,6 +158,7 @@ int enter_create_qp(struct pt_regs *ctx)
 SEC("uretprobe/ibv_create_qp")
 int leave_create_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	struct thread *thread = this_thread();
 
 	if (!thread || !thread->create_attr)
@@ -159,6 +175,7 @@ int leave_create_qp(struct pt_regs *ctx)
 SEC("uprobe/ibv_cmd_create_qp")
 int enter_cmd_create_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	struct thread *thread = this_thread();
 
 	if (!thread)
@@ -171,6 +188,7 @@ int enter_cmd_create_qp(struct pt_regs *ctx)
 SEC("uretprobe/ibv_cmd_create_qp")
 int leave_cmd_create_qp(struct pt_regs *ctx)
 {
+	keep_own_stack(ctx);
 	struct thread *thread = this_thread();
 
 	if (!thread || !thread->command_qp)

@@ -581,6 +581,7 @@ const (
 	TrackerMapFreeSegments      = "free_segments"
 	TrackerMapIterations        = "iterations"
 	TrackerMapLibraries         = "libraries"
+	TrackerMapNoPrograms        = "no_programs"
 	TrackerMapPollFunctions     = "poll_functions"
 	TrackerMapProcesses         = "processes"
 	TrackerMapQueueIndex        = "queue_index"
@@ -721,6 +722,7 @@ type TrackerMapSpecs struct {
 	FreeSegments    *ebpf.MapSpec `ebpf:"free_segments"`
 	Iterations      *ebpf.MapSpec `ebpf:"iterations"`
 	Libraries       *ebpf.MapSpec `ebpf:"libraries"`
+	NoPrograms      *ebpf.MapSpec `ebpf:"no_programs"`
 	PollFunctions   *ebpf.MapSpec `ebpf:"poll_functions"`
 	Processes       *ebpf.MapSpec `ebpf:"processes"`
 	QueueIndex      *ebpf.MapSpec `ebpf:"queue_index"`
@@ -797,6 +799,7 @@ type TrackerMaps struct {
 	FreeSegments    *ebpf.Map `ebpf:"free_segments"`
 	Iterations      *ebpf.Map `ebpf:"iterations"`
 	Libraries       *ebpf.Map `ebpf:"libraries"`
+	NoPrograms      *ebpf.Map `ebpf:"no_programs"`
 	PollFunctions   *ebpf.Map `ebpf:"poll_functions"`
 	Processes       *ebpf.Map `ebpf:"processes"`
 	QueueIndex      *ebpf.Map `ebpf:"queue_index"`
@@ -827,6 +830,7 @@ func (m *TrackerMaps) Close() error {
 		m.FreeSegments,
 		m.Iterations,
 		m.Libraries,
+		m.NoPrograms,
 		m.PollFunctions,
 		m.Processes,
 		m.QueueIndex,
