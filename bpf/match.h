@@ -144,8 +144,14 @@ LOOP_BODY(retire_request, struct run)
  *  - completions are not seen in their order,
  *  - it is ambiguous itself: it may stand for a request of another thread, of
  *    which its own order says nothing. */
-static __noinline bool has_rival(struct queue *queue, struct unit *unit, bool any, __u32 *steps)
+__noinline int has_rival(__u32 slot, struct thread *thread, int any)
 {
+	struct queue *queue = queue_at(slot);
+
+	if (!queue || !thread)
+		return false;
+	struct unit *unit = &thread->unit;
+	__u32 *steps = &thread->delivery.steps;
 	struct rival_search search = {
 		.queue = queue,
 		.sequence = unit->sequence + 1,
@@ -227,8 +233,13 @@ static __always_inline bool take_entry(struct queue *queue, __u64 sequence)
 	       entry_moves(place.entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_DELIVERED);
 }
 
-static __noinline void retire_run(struct queue *queue, __u64 start, __u64 end, struct unit *unit)
+__noinline int retire_run(__u32 slot, struct thread *thread, __u64 start, __u64 end)
 {
+	struct queue *queue = queue_at(slot);
+
+	if (!queue || !thread)
+		return 0;
+	struct unit *unit = &thread->unit;
 	struct run run = {
 		.queue = queue,
 		.sequence = start,
@@ -241,6 +252,7 @@ static __noinline void retire_run(struct queue *queue, __u64 start, __u64 end, s
 	unit->bytes += run.bytes;
 	unit->requests += run.count;
 	__sync_fetch_and_add(&queue->retired, run.count);
+	return 0;
 }
 
 /* Not static: the verifier then checks it once, whatever it knows of the
@@ -275,7 +287,7 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 	/* Rivals are told before this entry is gone: who finds one of them to be
 	 * the oldest then sees that it is not certain. */
 	bool any = skipped || delivery->unordered || (unit->flags & ENTRY_AMBIGUOUS);
-	if ((any || may_overlap(queue, search.found)) && has_rival(queue, unit, any, &delivery->steps))
+	if ((any || may_overlap(queue, search.found)) && has_rival(slot, thread, any))
 		ambiguous = true;
 	if (!take_entry(queue, search.found))
 		return CLAIM_RACED;
@@ -286,7 +298,7 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 	unit->vendor_error = failed ? delivery->wc.vendor_err : 0;
 	unit->requests = 1;
 	if (search.run_start < search.found)
-		retire_run(queue, search.run_start, search.found, unit);
+		retire_run(slot, thread, search.run_start, search.found);
 	__sync_fetch_and_sub(&queue->outstanding, unit->requests);
 	__sync_fetch_and_add(&queue->delivered, 1);
 	if (queue->sync != QUEUE_SYNCED)
