@@ -130,9 +130,12 @@ func (t *selfTelemetry) observeProbes(_ context.Context, to metric.Int64Observer
 	snap, _, _ := t.latest()
 	functions := map[attribute.Set]int64{}
 	for _, p := range snap.Probes {
-		functions[attribute.NewSet(
-			attribute.String("provider", p.Provider), attribute.String("mode", p.Mode), attribute.String("link", p.Link),
-		)] += int64(len(p.Functions))
+		for _, function := range p.Functions {
+			functions[attribute.NewSet(
+				attribute.String("provider", p.Provider), attribute.String("function", function),
+				attribute.String("mode", p.Mode), attribute.String("link", p.Link),
+			)]++
+		}
 	}
 	for set, n := range functions {
 		to.Observe(n, metric.WithAttributeSet(set))

@@ -97,7 +97,8 @@ func TestReceiverTellsOfItself(t *testing.T) {
 	assert.InDelta(t, 77, sum(told(t, telemetry, "rdma_completions_seen")), 0)
 	assert.InDelta(t, 77, sum(told(t, telemetry, "rdma_completions")), 0, "the books balance")
 	assert.Equal(t, map[string]float64{"ringbuf_full": 9}, told(t, telemetry, "rdma_losses", "reason"))
-	assert.Equal(t, map[string]float64{"mlx5 windows multi": 3}, told(t, telemetry, "rdma_probes", "provider", "mode", "link"))
+	assert.Equal(t, map[string]float64{"mlx5 post_send windows multi": 2, "mlx5 poll_cq windows multi": 1},
+		told(t, telemetry, "rdma_probes", "provider", "function", "mode", "link"))
 	assert.Equal(t, map[string]float64{"mlx5_0": 0.003}, told(t, telemetry, "rdma_reporting_floor", attributeDevice))
 	assert.Equal(t, map[string]float64{"": 12}, told(t, telemetry, "rdma_series"))
 	assert.Equal(t, map[string]float64{"traces exported": 4, "traces rate_limited": 2}, told(t, telemetry, "rdma_events", "signal", "outcome"))

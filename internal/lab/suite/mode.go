@@ -30,7 +30,7 @@ func atSites() mode { return mode{name: "at sites", polls: "site", settings: exp
 // modes are those in which the data path is tested. All other tests run in the
 // first.
 func modes() []mode {
-	return []mode{atSites()}
+	return []mode{atSites(), {name: "in windows", polls: "windows", settings: exportMany + "    probe_mode: windows\n"}}
 }
 
 // collectorIn returns a collector in a mode, the one that runs if that is its
@@ -114,17 +114,15 @@ func (g *Guest) modeNow(ctx context.Context) string {
 }
 
 // pollMode reads from the collector's own telemetry how poll_cq of rxe is
-// observed, "" when it is not. The other functions are always in the mode
-// windows, so any other mode is poll_cq's.
+// observed, "" when it is not.
 func pollMode(telemetry otlp.Metrics) string {
-	found := ""
-	probes := otlp.Match{Metric: "otelcol_rdma_probes", Attributes: map[string]string{"provider": rxe}}
-	for _, p := range telemetry.Select(probes) {
-		if polls := p.Attributes["mode"]; p.Value > 0 && (found == "" || found == "windows") {
-			found = polls
+	polls := otlp.Match{Metric: "otelcol_rdma_probes", Attributes: map[string]string{"provider": rxe, "function": "poll_cq"}}
+	for _, p := range telemetry.Select(polls) {
+		if p.Value > 0 {
+			return p.Attributes["mode"]
 		}
 	}
-	return found
+	return ""
 }
 
 // sitesAreReached starts a collector and runs a client while it goes over from

@@ -309,15 +309,14 @@ func TestStallsExplainSlowSpans(t *testing.T) {
 }
 
 func TestPollMode(t *testing.T) {
-	probes := func(provider, mode string, n float64) otlp.Point {
-		return otlp.Point{Metric: "otelcol_rdma_probes", Value: n, Attributes: map[string]string{"provider": provider, "mode": mode}}
+	probes := func(provider, function, mode string, n float64) otlp.Point {
+		return otlp.Point{Metric: "otelcol_rdma_probes", Value: n, Attributes: map[string]string{"provider": provider, "function": function, "mode": mode}}
 	}
-	others := probes("rxe", "windows", 3)
 	tests := map[string]otlp.Metrics{
-		"":          {probes("mlx5", "site", 1)},
-		"windows":   {probes("rxe", "windows", 4), probes("mlx5", "site", 1), probes("rxe", "site", 0)},
-		"site":      {others, probes("rxe", "site", 1)},
-		"comparing": {probes("rxe", "comparing", 1), others},
+		"":          {probes("mlx5", "poll_cq", "site", 1), probes("rxe", "post_send", "site", 1)},
+		"windows":   {probes("mlx5", "poll_cq", "site", 1), probes("rxe", "poll_cq", "site", 0), probes("rxe", "poll_cq", "windows", 1)},
+		"site":      {probes("rxe", "post_send", "windows", 1), probes("rxe", "poll_cq", "site", 1)},
+		"comparing": {probes("rxe", "poll_cq", "comparing", 1), probes("rxe", "post_recv", "site", 1)},
 	}
 	for want, telemetry := range tests {
 		if got := pollMode(telemetry); got != want {
