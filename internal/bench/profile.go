@@ -73,11 +73,11 @@ func parseProfile(report string) ([]profilePart, error) {
 	shares := map[string]float64{}
 	total := 0.0
 	for line := range strings.Lines(report) {
-		share, symbol, ok := strings.Cut(line, "%;")
+		share, symbol, ok := strings.Cut(line, ";")
 		if !ok {
 			continue
 		}
-		percent, err := strconv.ParseFloat(strings.TrimSpace(share), 64)
+		percent, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(share), "%"), 64)
 		if err != nil {
 			return nil, fmt.Errorf("the share in %q: %w", line, err)
 		}

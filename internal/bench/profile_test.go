@@ -9,12 +9,12 @@ import (
 
 func TestParseProfile(t *testing.T) {
 	report := `    30.00%;[k] irqentry_exit_to_user_mode
-    20.00%;[k] copy_from_user_nofault
-    15.00%;[k] bpf_prog_d4d8abe054875416_enter_post_send
-     5.00%;[k] bpf_prog_e1db6e6a0910f16e_completion_site
-     6.00%;[k] bpf_task_storage_get_recur
-     2.00%;[k] htab_map_hash
-     2.00%;[k] read_tsc
+    20.00% ;[k] copy_from_user_nofault
+    15.00% ;[k] bpf_prog_d4d8abe054875416_enter_post_send
+     5.00% ;[k] bpf_prog_e1db6e6a0910f16e_completion_site
+     6.00% ;[k] bpf_task_storage_get_recur
+     2.00% ;[k] htab_map_hash
+     2.00% ;[k] read_tsc
 
 `
 	profile, err := parseProfile(report)
@@ -33,6 +33,6 @@ func TestParseProfile(t *testing.T) {
 
 	_, err = parseProfile("no data\n")
 	assert.Error(t, err)
-	_, err = parseProfile("x%;[k] read_tsc\n")
+	_, err = parseProfile("x% ;[k] read_tsc\n")
 	assert.Error(t, err)
 }
