@@ -87,7 +87,7 @@ func joinMidstream(t *testing.T, completions uint64, scenario string, flags ...s
 // completions went by; those that have their wr_ids later are not taken for them.
 func TestPollTooDeepIsNoWrongPair(t *testing.T) {
 	const depth, gathered = "512", 400
-	tr := startTracer(t, everything)
+	tr := startTracer(t, entryReturn()) // At sites no poll is too deep.
 	r := simulate(t, tr, "rate", "--requests", "20000", "--seconds", "20", "--qps", "1", "--rate", "20000",
 		"--depth", depth, "--wr-ids", depth, "--latency-us", "20000", "--gather", "400", "--gather-after", "8000")
 	r.checkBooks()
