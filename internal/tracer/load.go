@@ -108,7 +108,8 @@ func prepareSpec(cfg Config, kind linkKind) (*ebpf.CollectionSpec, error) {
 func sizePools(spec *ebpf.CollectionSpec, bound uint64) error {
 	const smallest = 256
 	segments := spec.Maps[bpf.TrackerMapSegments]
-	others := uint64(0)
+	// The RDMA core may be probed later.
+	others := kernelQPBytes(kernelQPs(bound))
 	for name, m := range spec.Maps {
 		// The map of application spans is another tool's, or tiny.
 		if name != bpf.TrackerMapSegments && name != bpf.TrackerMapTracesCtxV1 {
@@ -203,10 +204,10 @@ func (k *kernelSide) freeSlot(slot uint32, generation uint64) error {
 	return nil
 }
 
-// mapBytes is what the maps take, by the kernel's own count.
-func (k *kernelSide) mapBytes() uint64 {
+// memoryOf is what maps take, by the kernel's own count.
+func memoryOf(all []*ebpf.Map) uint64 {
 	var sum uint64
-	for _, m := range k.allMaps {
+	for _, m := range all {
 		info, err := m.Info()
 		if err != nil {
 			continue
