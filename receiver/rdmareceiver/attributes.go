@@ -9,24 +9,38 @@ import (
 
 // The names of the attributes of spans and logs, as in metadata.yaml.
 const (
+	attributeAsyncEventType   = "rdma.async_event.type"
 	attributeCPU              = "cpu.logical_number"
 	attributeCPUNode          = "rdma.cpu.numa_node"
 	attributeCQHandle         = "rdma.cq.handle"
+	attributeCQNumber         = "rdma.cq.number"
 	attributeDevice           = "rdma.device.name"
 	attributeDeviceNode       = "rdma.device.numa_node"
 	attributeDevicePort       = "rdma.device.port"
 	attributeErrorType        = "error.type"
 	attributeLocalRank        = "rdma.local_rank"
+	attributeLocalAddress     = "network.local.address"
+	attributeLocalGID         = "rdma.local.gid"
 	attributeLocality         = "rdma.numa.locality"
 	attributeOperation        = "rdma.operation.name"
 	attributeOutstanding      = "rdma.sq.outstanding"
 	attributePID              = "process.pid"
+	attributePeerAddress      = "network.peer.address"
+	attributePeerGID          = "rdma.peer.gid"
+	attributePeerLID          = "rdma.peer.lid"
 	attributePollCPU          = "rdma.poll.cpu.logical_number"
 	attributePollCPUNode      = "rdma.poll.cpu.numa_node"
 	attributePollThreadID     = "rdma.poll.thread.id"
 	attributePollThreadName   = "rdma.poll.thread.name"
+	attributeQPAckTimeout     = "rdma.qp.ack_timeout"
+	attributeQPMinRNRTimer    = "rdma.qp.min_rnr_timer"
 	attributeQPNumber         = "rdma.qp.number"
+	attributeQPPathMTU        = "rdma.qp.path_mtu"
 	attributeQPRemoteNumber   = "rdma.qp.remote_number"
+	attributeQPRetryCount     = "rdma.qp.retry_count"
+	attributeQPRNRRetryCount  = "rdma.qp.rnr_retry_count"
+	attributeQPServiceLevel   = "rdma.qp.service_level"
+	attributeQPTrafficClass   = "rdma.qp.traffic_class"
 	attributeQPType           = "rdma.qp.type"
 	attributeRank             = "rdma.rank"
 	attributeSlowCause        = "rdma.slow.cause"
@@ -55,7 +69,11 @@ func putQueue(to pcommon.Map, q queueFacts) {
 	to.PutInt(attributeQPNumber, int64(q.id.QPNumber))
 	putString(to, attributeQPType, q.kind.String())
 	putPositive(to, attributeQPRemoteNumber, int64(q.remote))
-	putCQ(to, q.cq)
+	if q.hasCQNumber {
+		to.PutInt(attributeCQNumber, int64(q.cqNumber))
+	} else {
+		putCQ(to, q.cq)
+	}
 	putString(to, attributeDevice, q.device)
 	putPositive(to, attributeDevicePort, int64(q.port))
 	to.PutStr(attributeOperation, q.operation.String())
@@ -69,6 +87,8 @@ type queueFacts struct {
 	kind        verbs.QPType
 	remote      uint32
 	cq          uint64
+	cqNumber    uint32
+	hasCQNumber bool
 	device      string
 	port        uint8
 	operation   verbs.Operation
