@@ -26,7 +26,7 @@ const testTimeout = 4 * time.Minute
 // All returns every test in the order of running. They share collectors where
 // they can, see collector; each can run alone.
 func All() []Test {
-	tests := reconcileTests()
+	tests := append(reconcileTests(), controlTests()...)
 	return append(tests,
 		Test{"read latency agrees with perftest", readLatency},
 		Test{"rping is seen", rpingIsSeen},

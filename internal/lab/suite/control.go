@@ -1,0 +1,292 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
+	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
+)
+
+// controlTests hold what is told of queues against what the kernel's own tools
+// print, and provoke asynchronous events.
+func controlTests() []Test {
+	return []Test{
+		{"queues of ib_send_bw carry the kernel's numbers", sendBandwidthIsNamed},
+		{"queues of rping carry the kernel's numbers", rpingIsNamed},
+		{"port down and up are told", portEventsAreTold},
+		{"overrun Completion Queue is told", overrunIsTold},
+	}
+}
+
+// end is one of the two ends of a connection.
+type end struct {
+	device, address string
+	// qps and cqs are what the rdma tool prints of the process.
+	qps, cqs []kernelResource
+	gid      netip.Addr
+}
+
+// endOf reads what the kernel's tools print of a process that has queues.
+func endOf(ctx context.Context, p *process, device, address string) (end, error) {
+	e := end{device: device, address: address}
+	err := waitFor(ctx, 20*time.Second, p.name()+" is connected", func() (bool, error) {
+		if exited, status := p.exited(); exited {
+			return false, fmt.Errorf("it ended (%v): %s", status, p.outputTail())
+		}
+		var errs [2]error
+		e.qps, errs[0] = resourcesOf(ctx, "qp", p.pid())
+		e.cqs, errs[1] = resourcesOf(ctx, "cq", p.pid())
+		connected := len(e.qps) > 0 && len(e.cqs) > 0
+		for _, q := range e.qps {
+			connected = connected && q.RemoteQP != nil && *q.RemoteQP != 0
+		}
+		return connected, errors.Join(errs[:]...)
+	})
+	if err != nil {
+		return e, err
+	}
+	e.gid, err = gidOf(ctx, device, gidIndex)
+	return e, err
+}
+
+// checkNames compares the span of a request of this end with what the tools
+// print.
+func (e end) checkNames(s otlp.Span, peer end) error {
+	number := func(key string) int {
+		n, err := strconv.Atoi(s.Attributes[key])
+		if err != nil {
+			return -1
+		}
+		return n
+	}
+	qp := slices.IndexFunc(e.qps, func(q kernelResource) bool { return q.QPNumber != nil && *q.QPNumber == number("rdma.qp.number") })
+	if qp < 0 || e.qps[qp].Device != e.device {
+		return fmt.Errorf("no QP %s of %s among %+v", s.Attributes["rdma.qp.number"], e.device, e.qps)
+	}
+	if want := *e.qps[qp].RemoteQP; number("rdma.qp.remote_number") != want {
+		return fmt.Errorf("remote QP %s, the kernel says %d", s.Attributes["rdma.qp.remote_number"], want)
+	}
+	cq := number("rdma.cq.number")
+	if !slices.ContainsFunc(e.cqs, func(c kernelResource) bool { return c.CQNumber != nil && *c.CQNumber == cq }) {
+		return fmt.Errorf("CQ %s (handle %q) is none of %d", s.Attributes["rdma.cq.number"], s.Attributes["rdma.cq.handle"], cqNumbers(e.cqs))
+	}
+	for key, want := range map[string]netip.Addr{"rdma.local.gid": e.gid, "rdma.peer.gid": peer.gid} {
+		if got, err := netip.ParseAddr(s.Attributes[key]); err != nil || got != want {
+			return fmt.Errorf("%s is %q, ibv_devinfo prints %s", key, s.Attributes[key], want)
+		}
+	}
+	for key, want := range map[string]string{
+		"network.local.address": e.address, "network.peer.address": peer.address,
+		"rdma.device.name": e.device, "rdma.device.port": "1", "rdma.qp.type": "rc",
+	} {
+		if s.Attributes[key] != want {
+			return fmt.Errorf("%s is %q, want %q", key, s.Attributes[key], want)
+		}
+	}
+	return nil
+}
+
+func cqNumbers(cqs []kernelResource) []int {
+	var numbers []int
+	for _, c := range cqs {
+		if c.CQNumber != nil {
+			numbers = append(numbers, *c.CQNumber)
+		}
+	}
+	return numbers
+}
+
+// checkSpansOf waits for slow spans of a process and checks each.
+func (c *collector) checkSpansOf(ctx context.Context, pid int, local, peer end) (string, error) {
+	var own []otlp.Span
+	err := waitFor(ctx, 20*time.Second, fmt.Sprintf("there is a span of process %d", pid), func() (bool, error) {
+		spans, err := c.spans()
+		own = nil
+		for _, s := range spans {
+			if s.Attributes["process.pid"] == strconv.Itoa(pid) {
+				own = append(own, s)
+			}
+		}
+		return len(own) > 0, err
+	})
+	if err != nil {
+		return "", err
+	}
+	for _, s := range own {
+		if err := local.checkNames(s, peer); err != nil {
+			return "", fmt.Errorf("span %s: %w; all its attributes: %v", s.Name, err, s.Attributes)
+		}
+	}
+	last := own[len(own)-1].Attributes
+	return fmt.Sprintf("%d spans with QP %s → %s, CQ %s of %d, %s → %s", len(own), last["rdma.qp.number"], last["rdma.qp.remote_number"],
+		last["rdma.cq.number"], cqNumbers(local.cqs), last["network.local.address"], last["network.peer.address"]), nil
+}
+
+// sendBandwidthIsNamed: only the client sends, so only it has spans.
+func sendBandwidthIsNamed(ctx context.Context, g *Guest) (string, error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := impair(ctx, "delay "+injected.String()); err != nil {
+		return "", err
+	}
+	p, err := g.startPair(ctx, perftest.Run{Tool: perftest.SendBandwidth, Iterations: endless, Size: 512}, "nice", "-n", "19")
+	if err != nil {
+		return "", err
+	}
+	return c.comparePair(ctx, p.client, p.server, true)
+}
+
+// rpingIsNamed: only the server of rping works with RDMA requests; both send.
+func rpingIsNamed(ctx context.Context, g *Guest) (string, error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := impair(ctx, "delay "+injected.String()); err != nil {
+		return "", err
+	}
+	server, err := g.start("server", "rping", "-s", "-a", serverAddress, "-C", "10000")
+	if err != nil {
+		return "", err
+	}
+	err = waitFor(ctx, 20*time.Second, "rping listens", func() (bool, error) {
+		out, err := run(ctx, "rdma", "resource", "show", "cm_id")
+		return strings.Contains(out, "LISTEN"), err
+	})
+	if err != nil {
+		return "", err
+	}
+	client, err := g.start("client", "rping", "-c", "-a", serverAddress, "-I", clientAddress, "-C", "10000")
+	if err != nil {
+		return "", err
+	}
+	return c.comparePair(ctx, client, server, false)
+}
+
+// comparePair compares the spans of the client, or of the server, with what the
+// kernel's tools print while both run.
+func (c *collector) comparePair(ctx context.Context, client, server *process, ofClient bool) (string, error) {
+	here, err := endOf(ctx, client, clientDevice, clientAddress)
+	if err != nil {
+		return "", err
+	}
+	there, err := endOf(ctx, server, serverDevice, serverAddress)
+	if err != nil {
+		return "", err
+	}
+	if ofClient {
+		return c.checkSpansOf(ctx, client.pid(), here, there)
+	}
+	return c.checkSpansOf(ctx, server.pid(), there, here)
+}
+
+// eventDeadline is how soon an asynchronous event has to be exported.
+const eventDeadline = time.Second
+
+// awaitEvent waits for an asynchronous event and returns it with how long after
+// the beginning it came out.
+func (c *collector) awaitEvent(ctx context.Context, begin time.Time, match func(otlp.Record) bool) (otlp.Record, time.Duration, error) {
+	var found otlp.Record
+	err := waitFor(ctx, 20*time.Second, "the asynchronous event is exported", func() (bool, error) {
+		err := c.readRecords()
+		for _, r := range c.records {
+			if r.Event == "rdma.async_event" && !r.Time.Before(begin) && match(r) {
+				found = r
+				return true, err
+			}
+		}
+		return false, err
+	})
+	if err != nil {
+		err = fmt.Errorf("%w; records: %v", err, c.records)
+	}
+	return found, time.Since(begin), err
+}
+
+func isPortEvent(kind, device string) func(otlp.Record) bool {
+	return func(r otlp.Record) bool {
+		a := r.Attributes
+		return a["rdma.async_event.type"] == kind && a["rdma.device.name"] == device && a["rdma.device.port"] == "1"
+	}
+}
+
+// portEventsAreTold takes the interface of the client's device down and up.
+func portEventsAreTold(ctx context.Context, g *Guest) (string, error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	var text []string
+	for _, step := range []struct{ state, event string }{{"down", "port_error"}, {"up", "port_active"}} {
+		begin := time.Now()
+		if err := runLines(ctx, "ip link set "+clientNetdev+" "+step.state); err != nil {
+			return "", err
+		}
+		r, took, err := c.awaitEvent(ctx, begin, isPortEvent(step.event, clientDevice))
+		if err != nil {
+			return "", err
+		}
+		if took > eventDeadline {
+			return "", fmt.Errorf("%s came out after %s", step.event, took)
+		}
+		text = append(text, fmt.Sprintf("%s happened after %s and was read after %s", step.event,
+			r.Time.Sub(begin).Round(time.Millisecond), took.Round(time.Millisecond)))
+	}
+	return strings.Join(text, "; "), restoreLink(ctx)
+}
+
+// restoreLink puts back the route that went with the interface.
+func restoreLink(ctx context.Context) error {
+	if err := runLines(ctx, "ip route replace "+serverAddress+" dev "+clientNetdev+" src "+clientAddress+" table 101"); err != nil {
+		return err
+	}
+	return waitFor(ctx, 10*time.Second, "both devices are active", func() (bool, error) {
+		out, err := run(ctx, "rdma", "link")
+		return strings.Count(out, "state ACTIVE") == 2, err
+	})
+}
+
+// overrunIsTold lets the CQ of a process overrun.
+func overrunIsTold(ctx context.Context, g *Guest) (string, error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	begin := time.Now()
+	p, err := g.start("overrun", g.share+"/overrun", clientDevice, fmt.Sprint(gidIndex))
+	if err != nil {
+		return "", err
+	}
+	r, took, err := c.awaitEvent(ctx, begin, func(r otlp.Record) bool { return r.Attributes["rdma.async_event.type"] == "cq_error" })
+	if err != nil {
+		return "", fmt.Errorf("%w; the program: %s", err, p.outputTail())
+	}
+	cqs, err := resourcesOf(ctx, "cq", p.pid())
+	if err != nil {
+		return "", err
+	}
+	numbers := cqNumbers(cqs)
+	if len(numbers) != 1 {
+		return "", fmt.Errorf("process %d has CQs %d: %s", p.pid(), numbers, p.outputTail())
+	}
+	for key, want := range map[string]string{
+		"rdma.cq.number": strconv.Itoa(numbers[0]), "process.pid": strconv.Itoa(p.pid()), "rdma.device.name": clientDevice,
+	} {
+		if r.Attributes[key] != want {
+			return "", fmt.Errorf("%s is %q, want %q: %v", key, r.Attributes[key], want, r.Attributes)
+		}
+	}
+	if r.Service != "overrun" {
+		return "", fmt.Errorf("the event is of service %q", r.Service)
+	}
+	return fmt.Sprintf("CQ %d of process %d overran, told within %s of its start", numbers[0], p.pid(), took.Round(time.Millisecond)), nil
+}
