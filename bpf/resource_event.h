@@ -9,19 +9,21 @@ volatile __u64 async_events_lost = 0;
 /* A part of the ordinary life of a queue, as often as connections come and go. */
 static __always_inline bool is_ordinary(__u32 event)
 {
-	return event == IB_EVENT_COMM_EST || event == IB_EVENT_SQ_DRAINED || event == IB_EVENT_SRQ_LIMIT_REACHED ||
-	       event == IB_EVENT_QP_LAST_WQE_REACHED;
+	return event == IB_EVENT_COMM_EST || event == IB_EVENT_SQ_DRAINED ||
+	       event == IB_EVENT_SRQ_LIMIT_REACHED || event == IB_EVENT_QP_LAST_WQE_REACHED;
 }
 
 static __always_inline bool is_of_qp(__u32 event)
 {
-	return event == IB_EVENT_QP_FATAL || event == IB_EVENT_QP_REQ_ERR || event == IB_EVENT_QP_ACCESS_ERR ||
-	       event == IB_EVENT_PATH_MIG || event == IB_EVENT_PATH_MIG_ERR;
+	return event == IB_EVENT_QP_FATAL || event == IB_EVENT_QP_REQ_ERR ||
+	       event == IB_EVENT_QP_ACCESS_ERR || event == IB_EVENT_PATH_MIG ||
+	       event == IB_EVENT_PATH_MIG_ERR;
 }
 
-static __always_inline bool has_port(__u32 event)
+/* Of a port, less what was told apart before. */
+static __always_inline bool is_of_port(__u32 event)
 {
-	return event != IB_EVENT_DEVICE_FATAL && event != IB_EVENT_WQ_FATAL && event < IB_EVENT_WQ_FATAL;
+	return event > IB_EVENT_DEVICE_FATAL && event < IB_EVENT_WQ_FATAL;
 }
 
 static __always_inline void tell_owner(struct async_event *out, struct task_struct *task)
@@ -63,7 +65,7 @@ static __always_inline void tell_element(struct async_event *out, struct ib_even
 		struct ib_srq *srq = BPF_CORE_READ(event, element.srq);
 
 		tell_owner(out, BPF_CORE_READ(srq, res.task));
-	} else if (has_port(out->event)) {
+	} else if (is_of_port(out->event)) {
 		out->port = BPF_CORE_READ(event, element.port_num);
 	}
 }

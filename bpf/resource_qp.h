@@ -14,7 +14,8 @@ volatile __u64 core_calls_lost = 0;
 /* The same number as the caller's in process.h, of any task. */
 static __always_inline __u64 incarnation_of(struct task_struct *task)
 {
-	return BPF_CORE_READ(task, group_leader, start_boottime) + BPF_CORE_READ(task, self_exec_id);
+	return BPF_CORE_READ(task, group_leader, start_boottime) +
+	       BPF_CORE_READ(task, self_exec_id);
 }
 
 /* The first member of every user object is the handle that libibverbs gave it:
@@ -59,7 +60,8 @@ static __always_inline void name_device(struct ib_device *device, __u32 index)
 
 /* Takes up a QP, and all that is in it at this moment. A number that is known
  * already belonged to a QP that is gone. */
-static __always_inline void take_up(struct kernel_qp_key *key, struct ib_qp *qp, struct ib_qp_init_attr *attr)
+static __always_inline void take_up(struct kernel_qp_key *key, struct ib_qp *qp,
+				    struct ib_qp_init_attr *attr)
 {
 	struct task_struct *task = BPF_CORE_READ(qp, res.task);
 	struct kernel_qp facts = {
@@ -115,7 +117,7 @@ static __always_inline void forget_call(void)
 
 static __always_inline void creation_entered(__u64 attr)
 {
-	struct core_call call = {.create_attr = attr};
+	struct core_call call = { .create_attr = attr };
 
 	keep_call(&call);
 }
@@ -137,12 +139,13 @@ static __always_inline void listed(struct rdma_restrack_entry *entry)
 
 static __always_inline void modification_entered(__u64 qp, __u64 attr, __u64 mask)
 {
-	struct core_call call = {.modify_qp = qp, .modify_attr = attr, .modify_mask = mask};
+	struct core_call call = { .modify_qp = qp, .modify_attr = attr, .modify_mask = mask };
 
 	keep_call(&call);
 }
 
-static __always_inline void learn_path(struct kernel_qp *facts, struct ib_qp *qp, struct ib_qp_attr *attr)
+static __always_inline void learn_path(struct kernel_qp *facts, struct ib_qp *qp,
+				       struct ib_qp_attr *attr)
 {
 	const struct ib_gid_attr *local = BPF_CORE_READ(qp, av_sgid_attr);
 
@@ -164,7 +167,8 @@ static __always_inline void learn_path(struct kernel_qp *facts, struct ib_qp *qp
 	bpf_core_read(facts->local_gid, sizeof(facts->local_gid), &local->gid);
 }
 
-static __always_inline void learn(struct kernel_qp *facts, struct ib_qp *qp, struct ib_qp_attr *attr, __u32 mask)
+static __always_inline void learn(struct kernel_qp *facts, struct ib_qp *qp,
+				  struct ib_qp_attr *attr, __u32 mask)
 {
 	if (mask & IB_QP_STATE)
 		facts->state = BPF_CORE_READ(attr, qp_state);

@@ -69,7 +69,7 @@ struct core_call {
 struct async_event {
 	__u64 time_ns;
 	__u64 incarnation;
-	__u32 tgid; /* 0: of no process */
+	__u32 tgid;  /* 0: of no process */
 	__u32 event; /* enum ib_event_type */
 	__u32 qp_num;
 	__u32 cq_number;

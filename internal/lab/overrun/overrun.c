@@ -47,9 +47,14 @@ static struct ibv_context *open_device(const char *name)
 
 static void connect_to_itself(struct ibv_qp *qp, int gid_index)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = PORT, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+				    .port_num = PORT,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
 
-	check_errno(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT");
+	check_errno(ibv_modify_qp(qp, &attr,
+				  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					  IBV_QP_ACCESS_FLAGS),
+		    "INIT");
 
 	attr.qp_state = IBV_QPS_RTR;
 	attr.path_mtu = IBV_MTU_1024;
@@ -60,17 +65,25 @@ static void connect_to_itself(struct ibv_qp *qp, int gid_index)
 	attr.ah_attr.port_num = PORT;
 	attr.ah_attr.grh.sgid_index = gid_index;
 	attr.ah_attr.grh.hop_limit = 1;
-	check_errno(ibv_query_gid(qp->context, PORT, gid_index, &attr.ah_attr.grh.dgid), "ibv_query_gid");
-	check_errno(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), "RTR");
+	check_errno(ibv_query_gid(qp->context, PORT, gid_index, &attr.ah_attr.grh.dgid), "ibv_"
+											 "query_"
+											 "gid");
+	check_errno(ibv_modify_qp(qp, &attr,
+				  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					  IBV_QP_MIN_RNR_TIMER),
+		    "RTR");
 
 	attr.qp_state = IBV_QPS_RTS;
 	attr.timeout = 14;
 	attr.retry_cnt = 7;
 	attr.rnr_retry = 7;
 	attr.max_rd_atomic = 1;
-	check_errno(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC), "RTS");
+	check_errno(ibv_modify_qp(qp, &attr,
+				  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					  IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					  IBV_QP_MAX_QP_RD_ATOMIC),
+		    "RTS");
 }
 
 int main(int argc, char **argv)
@@ -83,20 +96,31 @@ int main(int argc, char **argv)
 	}
 	struct ibv_context *context = open_device(argv[1]);
 	struct ibv_pd *pd = check(ibv_alloc_pd(context), "ibv_alloc_pd");
-	struct ibv_mr *mr = check(ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE), "ibv_reg_mr");
+	struct ibv_mr *mr = check(ibv_reg_mr(pd, buffer, sizeof(buffer),
+					     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+				  "ibv_reg_mr");
 	struct ibv_cq *cq = check(ibv_create_cq(context, 1, NULL, NULL, 0), "ibv_create_cq");
 	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-		.cap = {.max_send_wr = REQUESTS, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = REQUESTS,
+			 .max_recv_wr = 1,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
 	};
 	struct ibv_qp *qp = check(ibv_create_qp(pd, &init), "ibv_create_qp");
 
 	connect_to_itself(qp, atoi(argv[2]));
 	for (int i = 0; i < REQUESTS; i++) {
-		struct ibv_sge sge = {.addr = (uintptr_t)buffer, .length = 8, .lkey = mr->lkey};
+		struct ibv_sge sge = { .addr = (uintptr_t)buffer, .length = 8, .lkey = mr->lkey };
 		struct ibv_send_wr *bad, wr = {
-			.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
-			.wr.rdma = {.remote_addr = (uintptr_t)buffer + 8, .rkey = mr->rkey},
+			.wr_id = i,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = { .remote_addr = (uintptr_t)buffer + 8, .rkey = mr->rkey },
 		};
 		check_errno(ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 	}
