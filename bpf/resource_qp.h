@@ -122,8 +122,7 @@ static __always_inline void creation_entered(__u64 attr)
 	keep_call(&call);
 }
 
-/* The RDMA core lists a new QP once the driver has made it and has written what
- * it really holds into the attributes of the request. */
+/* The RDMA core lists a new QP once the driver has made it. */
 static __always_inline void listed(struct rdma_restrack_entry *entry)
 {
 	if (BPF_CORE_READ(entry, type) != RDMA_RESTRACK_QP)
@@ -170,8 +169,10 @@ static __always_inline void learn_path(struct kernel_qp *facts, struct ib_qp *qp
 static __always_inline void learn(struct kernel_qp *facts, struct ib_qp *qp,
 				  struct ib_qp_attr *attr, __u32 mask)
 {
-	if (mask & IB_QP_STATE)
+	if (mask & IB_QP_STATE) {
 		facts->state = BPF_CORE_READ(attr, qp_state);
+		facts->known |= QP_KNOWS_STATE;
+	}
 	if (mask & IB_QP_PORT)
 		facts->port = BPF_CORE_READ(qp, port);
 	if (mask & IB_QP_AV)

@@ -28,6 +28,7 @@ _Static_assert(sizeof(struct kernel_qp_key) == 8, "hashed as bytes");
 #define QP_KNOWS_RNR_RETRY (1 << 4)
 #define QP_KNOWS_TIMEOUT (1 << 5)
 #define QP_KNOWS_MIN_RNR_TIMER (1 << 6)
+#define QP_KNOWS_STATE (1 << 7)
 
 struct kernel_cq {
 	__u64 user_handle; /* address of the ibv_cq in the process, 0 for a CQ of the kernel */

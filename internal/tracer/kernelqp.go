@@ -14,7 +14,20 @@ const (
 	qpKnowsRNRRetry
 	qpKnowsTimeout
 	qpKnowsMinRNRTimer
+	qpKnowsState
 )
+
+func setupOf(qp *bpf.ResourcesKernelQp) verbs.Setup {
+	var s verbs.Setup
+	if qp.Known&qpKnowsCreation != 0 {
+		s.SendLimit, s.RecvLimit = qp.MaxSendWr, qp.MaxRecvWr
+		s.SignalsAll, s.HasSignalsAll = qp.SignalsAll != 0, true
+	}
+	if qp.Known&qpKnowsState != 0 {
+		s.State, s.HasState = verbs.QPState(qp.State), true
+	}
+	return s
+}
 
 func pathOf(qp *bpf.ResourcesKernelQp) verbs.Path {
 	p := verbs.Path{
@@ -42,17 +55,17 @@ func pathOf(qp *bpf.ResourcesKernelQp) verbs.Path {
 	return p
 }
 
-// cqNumber finds the number of a CQ of the QP by its address in the process.
-func cqNumber(qp *bpf.ResourcesKernelQp, address uint64) (uint32, bool) {
+// findCQ finds a CQ of the QP by its address in the process.
+func findCQ(qp *bpf.ResourcesKernelQp, address uint64) (cq bpf.ResourcesKernelCq, ok bool) {
 	switch {
 	case address == 0:
-		return 0, false
+		return cq, false
 	case address == qp.SendCq.UserHandle:
-		return qp.SendCq.Number, true
+		return qp.SendCq, true
 	case address == qp.RecvCq.UserHandle:
-		return qp.RecvCq.Number, true
+		return qp.RecvCq, true
 	default:
-		return 0, false
+		return cq, false
 	}
 }
 
@@ -60,16 +73,20 @@ func cqNumber(qp *bpf.ResourcesKernelQp, address uint64) (uint32, bool) {
 // its success, so the kernel's word counts where both are there.
 
 func describeCompletion(c *verbs.Completion, qp *bpf.ResourcesKernelQp) {
-	c.Path = pathOf(qp)
-	c.CQNumber, c.HasCQNumber = cqNumber(qp, c.CQ)
+	c.Setup, c.Path = setupOf(qp), pathOf(qp)
+	if cq, ok := findCQ(qp, c.CQ); ok {
+		c.CQNumber, c.HasCQNumber, c.CQSize = cq.Number, true, cq.Cqe
+	}
 	overrule(&c.RemoteQP, qp.RemoteQp)
 	overrule(&c.Port, qp.Port)
 	overrule(&c.QPType, verbs.QPType(qp.Type))
 }
 
 func describeStuck(s *verbs.Stuck, qp *bpf.ResourcesKernelQp) {
-	s.Path = pathOf(qp)
-	s.CQNumber, s.HasCQNumber = cqNumber(qp, s.CQ)
+	s.Setup, s.Path = setupOf(qp), pathOf(qp)
+	if cq, ok := findCQ(qp, s.CQ); ok {
+		s.CQNumber, s.HasCQNumber, s.CQSize = cq.Number, true, cq.Cqe
+	}
 	overrule(&s.RemoteQP, qp.RemoteQp)
 	overrule(&s.Port, qp.Port)
 	overrule(&s.QPType, verbs.QPType(qp.Type))
@@ -79,8 +96,9 @@ func describeQueue(q *verbs.QueueInfo, qp *bpf.ResourcesKernelQp) {
 	overrule(&q.RemoteQP, qp.RemoteQp)
 	overrule(&q.Port, qp.Port)
 	overrule(&q.Type, verbs.QPType(qp.Type))
-	if qp.Known&qpKnowsCreation != 0 {
-		overrule(&q.Limit, qp.MaxSendWr)
+	// What was asked for: there may be room for more, and is if there was.
+	if q.Limit == 0 && qp.Known&qpKnowsCreation != 0 {
+		q.Limit = max(qp.MaxSendWr, q.Peak)
 	}
 }
 

@@ -19,8 +19,8 @@ func connectedQP() bpf.ResourcesKernelQp {
 		LocalGid:  netip.MustParseAddr("::ffff:10.9.0.1").As16(),
 		RemoteGid: netip.MustParseAddr("::ffff:10.9.0.2").As16(),
 		Known: qpKnowsCreation | qpKnowsVector | qpKnowsRemoteGID | qpKnowsRetry | qpKnowsRNRRetry |
-			qpKnowsTimeout | qpKnowsMinRNRTimer,
-		MaxSendWr: 64, RemoteQp: 18, GidType: 2, Type: 2, Port: 1, PathMtu: 3,
+			qpKnowsTimeout | qpKnowsMinRNRTimer | qpKnowsState,
+		MaxSendWr: 64, MaxRecvWr: 16, SignalsAll: 1, State: 3, RemoteQp: 18, GidType: 2, Type: 2, Port: 1, PathMtu: 3,
 		Timeout: 14, RetryCnt: 7, RnrRetry: 6, MinRnrTimer: 12, ServiceLevel: 3, TrafficClass: 106,
 	}
 }
@@ -45,19 +45,30 @@ func TestPathOf(t *testing.T) {
 	}
 }
 
+func TestSetupOf(t *testing.T) {
+	qp := connectedQP()
+	want := verbs.Setup{SendLimit: 64, RecvLimit: 16, SignalsAll: true, HasSignalsAll: true, State: 3, HasState: true}
+	if got := setupOf(&qp); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := setupOf(&bpf.ResourcesKernelQp{}); got != (verbs.Setup{}) {
+		t.Errorf("of a QP whose creation was not seen: %+v", got)
+	}
+}
+
 // The number of the first CQ of a device is 0.
-func TestCQNumber(t *testing.T) {
+func TestFindCQ(t *testing.T) {
 	qp := connectedQP()
 	for address, want := range map[uint64]struct {
 		number uint32
 		known  bool
 	}{0x2000: {0, true}, 0x3000: {7, true}, 0x4000: {0, false}, 0: {0, false}} {
-		if number, known := cqNumber(&qp, address); number != want.number || known != want.known {
-			t.Errorf("%#x: %d, %v", address, number, known)
+		if cq, known := findCQ(&qp, address); cq.Number != want.number || known != want.known {
+			t.Errorf("%#x: %+v, %v", address, cq, known)
 		}
 	}
 	// A CQ of the kernel has no address in a process.
-	if _, known := cqNumber(&bpf.ResourcesKernelQp{}, 0); known {
+	if _, known := findCQ(&bpf.ResourcesKernelQp{}, 0); known {
 		t.Error("an unknown address was found")
 	}
 }
@@ -66,7 +77,8 @@ func TestKernelOverrulesWhatItKnows(t *testing.T) {
 	qp := connectedQP()
 	c := verbs.Completion{CQ: 0x2000, RemoteQP: 99, Port: 2}
 	describeCompletion(&c, &qp)
-	if !c.HasCQNumber || c.CQNumber != 0 || c.RemoteQP != 18 || c.Port != 1 || c.QPType != 2 || c.Path != pathOf(&qp) {
+	if !c.HasCQNumber || c.CQNumber != 0 || c.RemoteQP != 18 || c.Port != 1 || c.QPType != 2 || c.CQSize != 511 ||
+		c.Path != pathOf(&qp) || c.Setup != setupOf(&qp) {
 		t.Errorf("%+v", c)
 	}
 	s := verbs.Stuck{CQ: 0x3000}
@@ -80,8 +92,14 @@ func TestKernelOverrulesWhatItKnows(t *testing.T) {
 		t.Errorf("what is not known overruled: %+v", q)
 	}
 	describeQueue(&q, &qp)
-	if q.Limit != 64 || q.RemoteQP != 18 {
-		t.Errorf("%+v", q)
+	if q.Limit != 16 || q.RemoteQP != 18 {
+		t.Errorf("a limit that libibverbs told was overruled: %+v", q)
+	}
+	for peak, want := range map[uint32]uint32{5: 64, 100: 100} {
+		unseen := verbs.QueueInfo{Peak: peak}
+		if describeQueue(&unseen, &qp); unseen.Limit != want {
+			t.Errorf("limit %d with %d at a time, want %d", unseen.Limit, peak, want)
+		}
 	}
 }
 

@@ -63,8 +63,11 @@ type Completion struct {
 	// prints it; it means something when HasCQNumber.
 	CQNumber    uint32
 	HasCQNumber bool
-	// Path is how the QP reaches its peer.
-	Path Path
+	// CQSize is how many completions the CQ holds, 0 when unknown.
+	CQSize uint32
+	// Setup is what the QP was set up for, Path how it reaches its peer.
+	Setup Setup
+	Path  Path
 	// Device is the name of the RDMA device, "" when it could not be read.
 	Device string
 	// Port is the device port, 0 when unknown (ports count from 1).
@@ -120,9 +123,11 @@ type Stuck struct {
 	RemoteQP uint32
 	// CQ is the address of the Send Queue's ibv_cq, 0 when unknown.
 	CQ uint64
-	// CQNumber and Path are as in Completion.
+	// CQNumber, CQSize, Setup and Path are as in Completion.
 	CQNumber    uint32
 	HasCQNumber bool
+	CQSize      uint32
+	Setup       Setup
 	Path        Path
 	Device      string
 	Port        uint8

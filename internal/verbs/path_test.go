@@ -68,3 +68,11 @@ func TestAsyncEventNames(t *testing.T) {
 		}
 	}
 }
+
+func TestQPStateNames(t *testing.T) {
+	for state, want := range map[QPState]string{0: "reset", 3: "rts", 6: "err", 9: "state_9"} {
+		if got := state.String(); got != want {
+			t.Errorf("%d: %q, want %q", state, got, want)
+		}
+	}
+}

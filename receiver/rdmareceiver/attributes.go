@@ -14,6 +14,7 @@ const (
 	attributeCPUNode          = "rdma.cpu.numa_node"
 	attributeCQHandle         = "rdma.cq.handle"
 	attributeCQNumber         = "rdma.cq.number"
+	attributeCQSize           = "rdma.cq.size"
 	attributeDevice           = "rdma.device.name"
 	attributeDeviceNode       = "rdma.device.numa_node"
 	attributeDevicePort       = "rdma.device.port"
@@ -39,10 +40,14 @@ const (
 	attributeQPRemoteNumber   = "rdma.qp.remote_number"
 	attributeQPRetryCount     = "rdma.qp.retry_count"
 	attributeQPRNRRetryCount  = "rdma.qp.rnr_retry_count"
+	attributeQPState          = "rdma.qp.state"
 	attributeQPServiceLevel   = "rdma.qp.service_level"
 	attributeQPTrafficClass   = "rdma.qp.traffic_class"
 	attributeQPType           = "rdma.qp.type"
+	attributeRQLimit          = "rdma.rq.limit"
 	attributeRank             = "rdma.rank"
+	attributeSQLimit          = "rdma.sq.limit"
+	attributeSQSignalsAll     = "rdma.sq.signals_all"
 	attributeSlowCause        = "rdma.slow.cause"
 	attributeStage            = "rdma.wqe.stage"
 	attributeStagePrefix      = "rdma.wqe.stage."
@@ -74,6 +79,7 @@ func putQueue(to pcommon.Map, q queueFacts) {
 	} else {
 		putCQ(to, q.cq)
 	}
+	putPositive(to, attributeCQSize, int64(q.cqSize))
 	putString(to, attributeDevice, q.device)
 	putPositive(to, attributeDevicePort, int64(q.port))
 	to.PutStr(attributeOperation, q.operation.String())
@@ -89,6 +95,7 @@ type queueFacts struct {
 	cq          uint64
 	cqNumber    uint32
 	hasCQNumber bool
+	cqSize      uint32
 	device      string
 	port        uint8
 	operation   verbs.Operation

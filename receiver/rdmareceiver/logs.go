@@ -84,10 +84,11 @@ func fillStuckRecord(record plog.LogRecord, e *stuckEvent, in surroundings) {
 	to.EnsureCapacity(36)
 	putQueue(to, queueFacts{
 		id: s.Queue, kind: s.QPType, remote: s.RemoteQP, cq: s.CQ, cqNumber: s.CQNumber, hasCQNumber: s.HasCQNumber,
-		device: s.Device, port: s.Port,
+		cqSize: s.CQSize, device: s.Device, port: s.Port,
 		operation: s.Operation, bytes: s.Bytes, outstanding: s.Outstanding,
 	})
 	putProcess(to, s.Queue.Process, e.process)
+	putSetup(to, &s.Setup)
 	putPath(to, &s.Path, in.peerAddresses)
 	putPoster(to, s.Poster, s.Device, in.topology)
 	to.PutDouble(attributeWQEAge, secondsOf(s.Age))

@@ -13,7 +13,7 @@ func theStuck() verbs.Stuck {
 	c := fullCompletion()
 	return verbs.Stuck{
 		Queue: c.Queue, QPType: c.QPType, RemoteQP: c.RemoteQP, CQ: c.CQ,
-		CQNumber: c.CQNumber, HasCQNumber: c.HasCQNumber, Path: c.Path, Device: c.Device, Port: c.Port,
+		CQNumber: c.CQNumber, HasCQNumber: c.HasCQNumber, CQSize: c.CQSize, Setup: c.Setup, Path: c.Path, Device: c.Device, Port: c.Port,
 		Operation: verbs.OpRDMARead, WRID: 78, Bytes: 65536, Posted: 5_000_000_000, Age: 1_250 * time.Millisecond,
 		Outstanding: 3, Poster: c.Poster,
 	}
@@ -62,7 +62,7 @@ func TestAsyncSeverity(t *testing.T) {
 func TestLogsGolden(t *testing.T) {
 	ofNobody := theStuck()
 	ofNobody.Queue.Process, ofNobody.Poster, ofNobody.CQ, ofNobody.Port = nobody, verbs.Thread{}, 0, 0
-	ofNobody.HasCQNumber, ofNobody.Path = false, verbs.Path{}
+	ofNobody.HasCQNumber, ofNobody.CQSize, ofNobody.Setup, ofNobody.Path = false, 0, verbs.Setup{}, verbs.Path{}
 	batch := logBatch{
 		slow:  theEvents(t, false, fullCompletion(), bareCompletion()),
 		stuck: []stuckEvent{theStuckEvent(theStuck()), theStuckEvent(ofNobody)},

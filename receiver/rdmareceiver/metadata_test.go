@@ -135,6 +135,7 @@ func assertDeclaredValue(t *testing.T, d declaration, name string, value pcommon
 	}
 	types := map[string]pcommon.ValueType{
 		"string": pcommon.ValueTypeStr, "int": pcommon.ValueTypeInt, "double": pcommon.ValueTypeDouble,
+		"bool": pcommon.ValueTypeBool,
 	}
 	assert.Equal(t, types[a.Type], value.Type(), name)
 	if len(a.Enum) > 0 {

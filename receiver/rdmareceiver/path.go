@@ -9,6 +9,18 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
+// putSetup puts what a queue pair was set up for.
+func putSetup(to pcommon.Map, s *verbs.Setup) {
+	putPositive(to, attributeSQLimit, int64(s.SendLimit))
+	putPositive(to, attributeRQLimit, int64(s.RecvLimit))
+	if s.HasSignalsAll {
+		to.PutBool(attributeSQSignalsAll, s.SignalsAll)
+	}
+	if s.HasState {
+		to.PutStr(attributeQPState, s.State.String())
+	}
+}
+
 // putPath puts how a queue pair reaches its peer. The addresses of the peer are
 // left out where they are not wanted.
 func putPath(to pcommon.Map, p *verbs.Path, withPeer bool) {

@@ -88,10 +88,11 @@ func putSlow(to pcommon.Map, e *slowEvent, in surroundings) {
 	to.EnsureCapacity(56)
 	putQueue(to, queueFacts{
 		id: c.Queue, kind: c.QPType, remote: c.RemoteQP, cq: c.CQ, cqNumber: c.CQNumber, hasCQNumber: c.HasCQNumber,
-		device: c.Device, port: c.Port,
+		cqSize: c.CQSize, device: c.Device, port: c.Port,
 		operation: c.Operation, bytes: c.Bytes, outstanding: c.Outstanding,
 	})
 	putProcess(to, c.Queue.Process, e.process)
+	putSetup(to, &c.Setup)
 	putPath(to, &c.Path, in.peerAddresses)
 	putPoster(to, c.Poster, c.Device, in.topology)
 	putPoller(to, c.Poller, in.topology)

@@ -18,7 +18,7 @@ func fullCompletion() verbs.Completion {
 	return verbs.Completion{
 		Queue:  verbs.QueueID{Process: trainer, Context: 0x7f0000001000, QPNumber: 0x1234},
 		QPType: 2, RemoteQP: 0x4321, CQ: 0x7f0000002000, CQNumber: 12, HasCQNumber: true,
-		Path: thePath(), Device: "mlx5_0", Port: 1,
+		CQSize: 511, Setup: theSetup(), Path: thePath(), Device: "mlx5_0", Port: 1,
 		Operation: verbs.OpRDMAWrite, WRID: 77, Bytes: 4 << 20, Requests: 8, Outstanding: 12,
 		Posted: 5_000_100_000, Delivered: 5_000_550_000,
 		Stages: [verbs.NumStages]time.Duration{
@@ -40,6 +40,10 @@ func thePath() verbs.Path {
 		RetryCount: 7, RNRRetryCount: 0, HasRetryCount: true, HasRNRRetryCount: true,
 		ServiceLevel: 3, TrafficClass: 106, HasClass: true,
 	}
+}
+
+func theSetup() verbs.Setup {
+	return verbs.Setup{SendLimit: 128, RecvLimit: 512, SignalsAll: false, HasSignalsAll: true, State: 3, HasState: true}
 }
 
 // overInfiniBand is a completion of a connection that has no IP addresses.
@@ -82,7 +86,7 @@ func eventsWith(t *testing.T, change func(*Config), completions ...verbs.Complet
 func onRemoteNode() verbs.Completion {
 	c := fullCompletion()
 	c.Device, c.Port = "mlx5_1", 0
-	c.HasCQNumber, c.Path = false, verbs.Path{}
+	c.HasCQNumber, c.CQSize, c.Setup, c.Path = false, 0, verbs.Setup{}, verbs.Path{}
 	c.Known = 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageCompletion
 	c.Stages = [verbs.NumStages]time.Duration{
 		verbs.StagePost: 1_000, verbs.StageQueue: 49_000, verbs.StageCompletion: 400_000,
@@ -142,7 +146,8 @@ func TestUnknownValuesAreAbsent(t *testing.T) {
 		attributeDeviceNode, attributeOutstanding, attributeWQEBusy, attributeRank, attributeLocalRank,
 		attributeWorldSize, attributeThreadID, attributeThreadName, attributeCPU, attributeCPUNode,
 		attributePollThreadID, attributePollThreadName, attributePollCPU, attributePollCPUNode, attributeLocality,
-		attributeCQNumber, attributeLocalAddress, attributeLocalGID, attributePeerAddress, attributePeerGID,
+		attributeCQNumber, attributeCQSize, attributeSQLimit, attributeRQLimit, attributeSQSignalsAll, attributeQPState,
+		attributeLocalAddress, attributeLocalGID, attributePeerAddress, attributePeerGID,
 		attributePeerLID, attributeQPPathMTU, attributeQPAckTimeout, attributeQPMinRNRTimer, attributeQPRetryCount,
 		attributeQPRNRRetryCount, attributeQPServiceLevel, attributeQPTrafficClass,
 		attributeStagePrefix + "device", attributeStagePrefix + "completion",

@@ -70,6 +70,12 @@ func WithRdmaCqNumberEventAttribute(rdmaCqNumberAttributeValue int64) EventAttri
 	})
 }
 
+func WithRdmaCqSizeEventAttribute(rdmaCqSizeAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.cq.size", rdmaCqSizeAttributeValue)
+	})
+}
+
 func WithRdmaDeviceNumaNodeEventAttribute(rdmaDeviceNumaNodeAttributeValue int64) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutInt("rdma.device.numa_node", rdmaDeviceNumaNodeAttributeValue)
@@ -178,6 +184,12 @@ func WithRdmaQpServiceLevelEventAttribute(rdmaQpServiceLevelAttributeValue int64
 	})
 }
 
+func WithRdmaQpStateEventAttribute(rdmaQpStateAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.qp.state", rdmaQpStateAttributeValue)
+	})
+}
+
 func WithRdmaQpTrafficClassEventAttribute(rdmaQpTrafficClassAttributeValue int64) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutInt("rdma.qp.traffic_class", rdmaQpTrafficClassAttributeValue)
@@ -196,9 +208,27 @@ func WithRdmaRankEventAttribute(rdmaRankAttributeValue int64) EventAttributeOpti
 	})
 }
 
+func WithRdmaRqLimitEventAttribute(rdmaRqLimitAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.rq.limit", rdmaRqLimitAttributeValue)
+	})
+}
+
+func WithRdmaSqLimitEventAttribute(rdmaSqLimitAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.sq.limit", rdmaSqLimitAttributeValue)
+	})
+}
+
 func WithRdmaSqOutstandingEventAttribute(rdmaSqOutstandingAttributeValue int64) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutInt("rdma.sq.outstanding", rdmaSqOutstandingAttributeValue)
+	})
+}
+
+func WithRdmaSqSignalsAllEventAttribute(rdmaSqSignalsAllAttributeValue bool) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutBool("rdma.sq.signals_all", rdmaSqSignalsAllAttributeValue)
 	})
 }
 
