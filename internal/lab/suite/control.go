@@ -73,9 +73,9 @@ func (e end) checkNames(s otlp.Span, peer end) error {
 	if want := *e.qps[qp].RemoteQP; number("rdma.qp.remote_number") != want {
 		return fmt.Errorf("remote QP %s, the kernel says %d", s.Attributes["rdma.qp.remote_number"], want)
 	}
-	cq := number("rdma.cq.number")
-	if !slices.ContainsFunc(e.cqs, func(c kernelResource) bool { return c.CQNumber != nil && *c.CQNumber == cq }) {
-		return fmt.Errorf("CQ %s (handle %q) is none of %d", s.Attributes["rdma.cq.number"], s.Attributes["rdma.cq.handle"], cqNumbers(e.cqs))
+	// Of the two CQs of perftest that of the sends is made first.
+	if cqs := cqNumbers(e.cqs); len(cqs) == 0 || number("rdma.cq.number") != cqs[0] {
+		return fmt.Errorf("CQ %s (handle %q) is not the first of %d", s.Attributes["rdma.cq.number"], s.Attributes["rdma.cq.handle"], cqs)
 	}
 	for key, want := range map[string]netip.Addr{"rdma.local.gid": e.gid, "rdma.peer.gid": peer.gid} {
 		if got, err := netip.ParseAddr(s.Attributes[key]); err != nil || got != want {
@@ -93,6 +93,7 @@ func (e end) checkNames(s otlp.Span, peer end) error {
 	return nil
 }
 
+// cqNumbers returns the numbers in the order in which the CQs were made.
 func cqNumbers(cqs []kernelResource) []int {
 	var numbers []int
 	for _, c := range cqs {
@@ -100,6 +101,7 @@ func cqNumbers(cqs []kernelResource) []int {
 			numbers = append(numbers, *c.CQNumber)
 		}
 	}
+	slices.Sort(numbers)
 	return numbers
 }
 
@@ -138,11 +140,24 @@ func sendBandwidthIsNamed(ctx context.Context, g *Guest) (string, error) {
 	if err := impair(ctx, "delay "+injected.String()); err != nil {
 		return "", err
 	}
+	if err := g.shiftNumbers(ctx); err != nil {
+		return "", err
+	}
 	p, err := g.startPair(ctx, perftest.Run{Tool: perftest.SendBandwidth, Iterations: endless, Size: 512}, "nice", "-n", "19")
 	if err != nil {
 		return "", err
 	}
 	return c.comparePair(ctx, p.client, p.server, true)
+}
+
+// shiftNumbers takes a QP number of the server's device, so that the two ends of
+// the next connection have different ones.
+func (g *Guest) shiftNumbers(ctx context.Context) error {
+	p, err := g.start("spare", pingpong, "-d", serverDevice, "-g", fmt.Sprint(gidIndex), "-p", fmt.Sprint(pingpongPort+1))
+	if err != nil {
+		return err
+	}
+	return waitListening(ctx, p, pingpongPort+1)
 }
 
 // rpingIsNamed: only the server of rping works with RDMA requests; both send.
@@ -154,22 +169,31 @@ func rpingIsNamed(ctx context.Context, g *Guest) (string, error) {
 	if err := impair(ctx, "delay "+injected.String()); err != nil {
 		return "", err
 	}
-	server, err := g.start("server", "rping", "-s", "-a", serverAddress, "-C", "10000")
+	client, server, err := g.startRping(ctx)
 	if err != nil {
 		return "", err
+	}
+	return c.comparePair(ctx, client, server, false)
+}
+
+// startRping starts a pair that runs until it is killed.
+func (g *Guest) startRping(ctx context.Context) (client, server *process, err error) {
+	if err := g.shiftNumbers(ctx); err != nil {
+		return nil, nil, err
+	}
+	server, err = g.start("server", "rping", "-s", "-a", serverAddress, "-C", "10000")
+	if err != nil {
+		return nil, nil, err
 	}
 	err = waitFor(ctx, 20*time.Second, "rping listens", func() (bool, error) {
 		out, err := run(ctx, "rdma", "resource", "show", "cm_id")
 		return strings.Contains(out, "LISTEN"), err
 	})
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	client, err := g.start("client", "rping", "-c", "-a", serverAddress, "-I", clientAddress, "-C", "10000")
-	if err != nil {
-		return "", err
-	}
-	return c.comparePair(ctx, client, server, false)
+	client, err = g.start("client", "rping", "-c", "-a", serverAddress, "-I", clientAddress, "-C", "10000")
+	return client, server, err
 }
 
 // comparePair compares the spans of the client, or of the server, with what the
@@ -182,6 +206,9 @@ func (c *collector) comparePair(ctx context.Context, client, server *process, of
 	there, err := endOf(ctx, server, serverDevice, serverAddress)
 	if err != nil {
 		return "", err
+	}
+	if *here.qps[0].QPNumber == *there.qps[0].QPNumber {
+		return "", fmt.Errorf("both ends have QP %d: the test cannot tell them apart", *here.qps[0].QPNumber)
 	}
 	if ofClient {
 		return c.checkSpansOf(ctx, client.pid(), here, there)

@@ -39,7 +39,7 @@ func TestCheckNamesSeesEachDifference(t *testing.T) {
 	local := end{
 		device: "rxa", address: "10.9.0.1", gid: netip.MustParseAddr("::ffff:10.9.0.1"),
 		qps: []kernelResource{{Device: "rxa", QPNumber: number(17), RemoteQP: number(18)}},
-		cqs: []kernelResource{{Device: "rxa", CQNumber: number(0)}},
+		cqs: []kernelResource{{Device: "rxa", CQNumber: number(4)}, {Device: "rxa", CQNumber: number(0)}},
 	}
 	peer := end{address: "10.9.0.2", gid: netip.MustParseAddr("::ffff:10.9.0.2")}
 	good := func() otlp.Span {
