@@ -15,6 +15,7 @@ enum rdma_restrack_type {
 
 enum rdma_ah_attr_type {
 	RDMA_AH_ATTR_TYPE_IB = 1,
+	RDMA_AH_ATTR_TYPE_ROCE = 2,
 };
 
 enum ib_sig_type {
@@ -26,11 +27,14 @@ enum ib_gid_type {
 };
 
 enum ib_qp_type {
-	IB_QPT_SMI,
+	IB_QPT_RC = 2,
+	IB_QPT_UC = 3,
 };
 
 enum ib_qp_state {
-	IB_QPS_RESET,
+	IB_QPS_RTR = 2,
+	IB_QPS_RTS = 3,
+	IB_QPS_SQE = 5,
 };
 
 enum ib_mtu {
@@ -54,6 +58,7 @@ enum ib_event_type {
 };
 
 #define IB_AH_GRH 1
+#define RDMA_NODE_RNIC 4 /* iWARP */
 
 /* enum ib_qp_attr_mask. */
 #define IB_QP_STATE (1 << 0)
@@ -74,6 +79,7 @@ union ib_gid {
 
 struct ib_device {
 	char name[64];
+	__u8 node_type;
 	__u32 index;
 };
 

@@ -225,6 +225,64 @@ static __always_inline void modification_returned(int error)
 		learn(facts, qp, (void *)call.modify_attr, call.modify_mask);
 }
 
+static __always_inline void query_entered(__u64 qp, __u64 attr)
+{
+	struct core_call call = { .query_qp = qp, .query_attr = attr };
+
+	keep_call(&call);
+}
+
+/* What of the attributes of a queried QP is to be believed. The caller's memory
+ * holds anything before, and drivers fill in what they have, whatever they were
+ * asked for: for connected QPs of InfiniBand and RoCE that is what connected
+ * them. */
+static __always_inline __u32 trusted(struct ib_qp *qp, struct ib_qp_attr *attr)
+{
+	__u32 type = BPF_CORE_READ(qp, qp_type);
+	__u32 state = BPF_CORE_READ(attr, qp_state);
+	__u32 kind = BPF_CORE_READ(attr, ah_attr.type);
+	const struct ib_gid_attr *local = BPF_CORE_READ(qp, av_sgid_attr);
+
+	if (type != IB_QPT_RC && type != IB_QPT_UC)
+		return 0;
+	if (BPF_CORE_READ(qp, device, node_type) == RDMA_NODE_RNIC)
+		return 0;
+	if (state < IB_QPS_RTR || state > IB_QPS_SQE)
+		return 0;
+	if (kind != RDMA_AH_ATTR_TYPE_IB && (kind != RDMA_AH_ATTR_TYPE_ROCE || !local))
+		return 0;
+	return IB_QP_STATE | IB_QP_PORT | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
+	       (type == IB_QPT_RC ? IB_QP_MIN_RNR_TIMER : 0) |
+	       (type == IB_QPT_RC && state >= IB_QPS_RTS
+			? IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY
+			: 0);
+}
+
+/* A QP that somebody asks about may have been there before the probes. Listing
+ * the QPs ("rdma resource show qp") asks about every one. */
+static __always_inline void query_returned(int error)
+{
+	struct core_call *kept = call_of_thread();
+
+	if (!kept || !kept->query_qp)
+		return;
+	struct core_call call = *kept;
+	forget_call();
+	if (error)
+		return;
+	struct ib_qp *qp = (void *)call.query_qp;
+	struct ib_qp_attr *attr = (void *)call.query_attr;
+	struct kernel_qp_key key = key_of(qp);
+	struct kernel_qp *facts = bpf_map_lookup_elem(&kernel_qps, &key);
+
+	if (facts && !facts->ended_ns)
+		return;
+	take_up(&key, qp, NULL);
+	facts = bpf_map_lookup_elem(&kernel_qps, &key);
+	if (facts)
+		learn(facts, qp, attr, trusted(qp, attr));
+}
+
 static __always_inline void destruction_entered(struct ib_qp *qp)
 {
 	struct kernel_qp_key key = key_of(qp);

@@ -65,6 +65,8 @@ struct core_call {
 	__u64 modify_qp;
 	__u64 modify_attr;
 	__u64 modify_mask;
+	__u64 query_qp;
+	__u64 query_attr;
 };
 
 struct async_event {

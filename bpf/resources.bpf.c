@@ -55,6 +55,21 @@ int leave_modify(struct pt_regs *ctx)
 	return 0;
 }
 
+/* int ib_query_qp(qp, attributes, …) */
+SEC("kprobe/ib_query_qp")
+int enter_query(struct pt_regs *ctx)
+{
+	query_entered(ARG1(ctx), ARG2(ctx));
+	return 0;
+}
+
+SEC("kretprobe/ib_query_qp")
+int leave_query(struct pt_regs *ctx)
+{
+	query_returned(RET(ctx));
+	return 0;
+}
+
 /* int ib_destroy_qp_user(qp, …), which destroys those of the kernel too. */
 SEC("kprobe/ib_destroy_qp_user")
 int enter_destroy(struct pt_regs *ctx)

@@ -34,6 +34,8 @@ type ResourcesCoreCall struct {
 	ModifyQp   uint64
 	ModifyAttr uint64
 	ModifyMask uint64
+	QueryQp    uint64
+	QueryAttr  uint64
 }
 
 type ResourcesDeviceLabel struct {
@@ -98,9 +100,11 @@ const (
 	ResourcesProgEnterDispatchEvent = "enter_dispatch_event"
 	ResourcesProgEnterModify        = "enter_modify"
 	ResourcesProgEnterQpEvent       = "enter_qp_event"
+	ResourcesProgEnterQuery         = "enter_query"
 	ResourcesProgEnterRestrackAdd   = "enter_restrack_add"
 	ResourcesProgEnterUserEvent     = "enter_user_event"
 	ResourcesProgLeaveModify        = "leave_modify"
+	ResourcesProgLeaveQuery         = "leave_query"
 	ResourcesVarAsyncEventsLost     = "async_events_lost"
 	ResourcesVarCoreCallsLost       = "core_calls_lost"
 	ResourcesVarKernelQpsFull       = "kernel_qps_full"
@@ -155,9 +159,11 @@ type ResourcesProgramSpecs struct {
 	EnterDispatchEvent *ebpf.ProgramSpec `ebpf:"enter_dispatch_event"`
 	EnterModify        *ebpf.ProgramSpec `ebpf:"enter_modify"`
 	EnterQpEvent       *ebpf.ProgramSpec `ebpf:"enter_qp_event"`
+	EnterQuery         *ebpf.ProgramSpec `ebpf:"enter_query"`
 	EnterRestrackAdd   *ebpf.ProgramSpec `ebpf:"enter_restrack_add"`
 	EnterUserEvent     *ebpf.ProgramSpec `ebpf:"enter_user_event"`
 	LeaveModify        *ebpf.ProgramSpec `ebpf:"leave_modify"`
+	LeaveQuery         *ebpf.ProgramSpec `ebpf:"leave_query"`
 }
 
 // ResourcesMapSpecs contains maps before they are loaded into the kernel.
@@ -235,9 +241,11 @@ type ResourcesPrograms struct {
 	EnterDispatchEvent *ebpf.Program `ebpf:"enter_dispatch_event"`
 	EnterModify        *ebpf.Program `ebpf:"enter_modify"`
 	EnterQpEvent       *ebpf.Program `ebpf:"enter_qp_event"`
+	EnterQuery         *ebpf.Program `ebpf:"enter_query"`
 	EnterRestrackAdd   *ebpf.Program `ebpf:"enter_restrack_add"`
 	EnterUserEvent     *ebpf.Program `ebpf:"enter_user_event"`
 	LeaveModify        *ebpf.Program `ebpf:"leave_modify"`
+	LeaveQuery         *ebpf.Program `ebpf:"leave_query"`
 }
 
 func (p *ResourcesPrograms) Close() error {
@@ -248,9 +256,11 @@ func (p *ResourcesPrograms) Close() error {
 		p.EnterDispatchEvent,
 		p.EnterModify,
 		p.EnterQpEvent,
+		p.EnterQuery,
 		p.EnterRestrackAdd,
 		p.EnterUserEvent,
 		p.LeaveModify,
+		p.LeaveQuery,
 	)
 }
 

@@ -21,6 +21,8 @@ type corePoint struct {
 	function string
 	program  string
 	isReturn bool
+	// user is set for functions of ib_uverbs, which may not be loaded.
+	user bool
 	// newer is set for functions that kernels the tracer supports may lack.
 	newer bool
 }
@@ -31,6 +33,8 @@ type corePoint struct {
 var corePoints = []corePoint{
 	{function: "ib_modify_qp_with_udata", program: bpf.ResourcesProgLeaveModify, isReturn: true},
 	{function: "ib_modify_qp", program: bpf.ResourcesProgLeaveModify, isReturn: true},
+	{function: "ib_query_qp", program: bpf.ResourcesProgLeaveQuery, isReturn: true},
+	{function: "ib_query_qp", program: bpf.ResourcesProgEnterQuery},
 	{function: "ib_modify_qp_with_udata", program: bpf.ResourcesProgEnterModify},
 	{function: "ib_modify_qp", program: bpf.ResourcesProgEnterModify},
 	{function: "ib_destroy_qp_user", program: bpf.ResourcesProgEnterDestroy},
@@ -38,10 +42,10 @@ var corePoints = []corePoint{
 	{function: "ib_create_qp_user", program: bpf.ResourcesProgEnterCreateUser},
 	{function: "ib_create_qp_kernel", program: bpf.ResourcesProgEnterCreateKernel},
 	{function: "ib_dispatch_event", program: bpf.ResourcesProgEnterDispatchEvent},
-	{function: "ib_uverbs_qp_event_handler", program: bpf.ResourcesProgEnterUserEvent},
-	{function: "ib_uverbs_cq_event_handler", program: bpf.ResourcesProgEnterUserEvent},
-	{function: "ib_uverbs_srq_event_handler", program: bpf.ResourcesProgEnterUserEvent},
-	{function: "ib_uverbs_wq_event_handler", program: bpf.ResourcesProgEnterUserEvent},
+	{function: "ib_uverbs_qp_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
+	{function: "ib_uverbs_cq_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
+	{function: "ib_uverbs_srq_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
+	{function: "ib_uverbs_wq_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
 	{function: "__ib_qp_event_handler", program: bpf.ResourcesProgEnterQpEvent, newer: true},
 }
 
@@ -82,9 +86,10 @@ func kernelQPBytes(n uint32) uint64 {
 	})
 }
 
-// loadCore loads the programs and attaches them to the functions that this
-// kernel has; missing lists those it lacks and should have.
-func loadCore(qps uint32) (side *coreSide, missing []string, err error) {
+// loadCore loads the programs, with room for so many QPs, and attaches them to
+// the functions that this kernel has; withUser says whether ib_uverbs is loaded.
+// missing lists the functions that it lacks and should have.
+func loadCore(qps uint32, withUser bool) (side *coreSide, missing []string, err error) {
 	spec, err := bpf.LoadResources()
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the BPF objects of this build: %w", err)
@@ -92,10 +97,13 @@ func loadCore(qps uint32) (side *coreSide, missing []string, err error) {
 	spec.Maps[bpf.ResourcesMapKernelQps].MaxEntries = qps
 	collection, err := ebpf.NewCollection(spec)
 	if err != nil {
-		return nil, nil, loadError(err)
+		return nil, nil, coreLoadError(err)
 	}
 	side = &coreSide{collection: collection}
 	for _, p := range corePoints {
+		if p.user && !withUser {
+			continue
+		}
 		l, err := attachCore(collection.Programs[p.program], p)
 		switch {
 		case err == nil:
@@ -110,6 +118,20 @@ func loadCore(qps uint32) (side *coreSide, missing []string, err error) {
 		}
 	}
 	return side, missing, nil
+}
+
+// coreLoadError names the most likely reason for which the programs are not
+// accepted. A core that is built in has its types among the kernel's.
+func coreLoadError(err error) error {
+	verifier := new(ebpf.VerifierError)
+	_, missing := os.Stat("/sys/kernel/btf/ib_core")
+	if errors.As(err, &verifier) && missing != nil {
+		return &KernelError{
+			Need:    "type information of the module ib_core (CONFIG_DEBUG_INFO_BTF_MODULES)",
+			Release: kernelRelease(), Err: err,
+		}
+	}
+	return loadError(err)
 }
 
 func attachCore(program *ebpf.Program, p corePoint) (link.Link, error) {
@@ -179,7 +201,10 @@ func (s *coreSide) sweep(now uint64) error {
 
 // coreModules are the modules that the probes stand in. Their types are those of
 // what is loaded at present.
-var coreModules = []string{"ib_core", "ib_uverbs"}
+var coreModules = []string{"ib_core", userModule}
+
+// userModule serves the verbs of processes.
+const userModule = "ib_uverbs"
 
 // moduleState identifies what of coreModules is loaded: a module that is loaded
 // anew has another directory. It is "" without ib_core.

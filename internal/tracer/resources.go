@@ -61,7 +61,7 @@ func (r *resources) refresh() (changed bool) {
 	if state == "" {
 		return true
 	}
-	side, missing, err := loadCore(r.most)
+	side, missing, err := loadCore(r.most, strings.Contains(state, userModule))
 	if err != nil {
 		r.log.Warn("the control path is not seen in the kernel: CQ numbers, addresses and asynchronous events are missing", "error", err)
 		return true

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
@@ -20,6 +21,7 @@ func controlTests() []Test {
 	return []Test{
 		{"queues of ib_send_bw carry the kernel's numbers", sendBandwidthIsNamed},
 		{"queues of rping carry the kernel's numbers", rpingIsNamed},
+		{"queues from before the collector carry the kernel's numbers", earlierQueuesAreNamed},
 		{"port down and up are told", portEventsAreTold},
 		{"overrun Completion Queue is told", overrunIsTold},
 	}
@@ -105,14 +107,15 @@ func cqNumbers(cqs []kernelResource) []int {
 	return numbers
 }
 
-// checkSpansOf waits for slow spans of a process and checks each.
-func (c *collector) checkSpansOf(ctx context.Context, pid int, local, peer end) (string, error) {
+// checkSpansOf waits for slow spans of a process that begin after a time, and
+// checks each.
+func (c *collector) checkSpansOf(ctx context.Context, pid int, since time.Time, local, peer end) (string, error) {
 	var own []otlp.Span
 	err := waitFor(ctx, 20*time.Second, fmt.Sprintf("there is a span of process %d", pid), func() (bool, error) {
 		spans, err := c.spans()
 		own = nil
 		for _, s := range spans {
-			if s.Attributes["process.pid"] == strconv.Itoa(pid) {
+			if s.Attributes["process.pid"] == strconv.Itoa(pid) && s.Start.After(since) {
 				own = append(own, s)
 			}
 		}
@@ -210,110 +213,55 @@ func (c *collector) comparePair(ctx context.Context, client, server *process, of
 	if *here.qps[0].QPNumber == *there.qps[0].QPNumber {
 		return "", fmt.Errorf("both ends have QP %d: the test cannot tell them apart", *here.qps[0].QPNumber)
 	}
-	if ofClient {
-		return c.checkSpansOf(ctx, client.pid(), here, there)
-	}
-	return c.checkSpansOf(ctx, server.pid(), there, here)
-}
-
-// eventDeadline is how soon an asynchronous event has to be exported.
-const eventDeadline = time.Second
-
-// awaitEvent waits for an asynchronous event and returns it with how long after
-// the beginning it came out.
-func (c *collector) awaitEvent(ctx context.Context, begin time.Time, match func(otlp.Record) bool) (otlp.Record, time.Duration, error) {
-	var found otlp.Record
-	err := waitFor(ctx, 20*time.Second, "the asynchronous event is exported", func() (bool, error) {
-		err := c.readRecords()
-		for _, r := range c.records {
-			if r.Event == "rdma.async_event" && !r.Time.Before(begin) && match(r) {
-				found = r
-				return true, err
-			}
-		}
-		return false, err
-	})
-	if err != nil {
-		err = fmt.Errorf("%w; records: %v", err, c.records)
-	}
-	return found, time.Since(begin), err
-}
-
-func isPortEvent(kind, device string) func(otlp.Record) bool {
-	return func(r otlp.Record) bool {
-		a := r.Attributes
-		return a["rdma.async_event.type"] == kind && a["rdma.device.name"] == device && a["rdma.device.port"] == "1"
-	}
-}
-
-// portEventsAreTold takes the interface of the client's device down and up.
-func portEventsAreTold(ctx context.Context, g *Guest) (string, error) {
-	c, err := g.runningCollector(ctx)
-	if err != nil {
-		return "", err
-	}
-	var text []string
-	for _, step := range []struct{ state, event string }{{"down", "port_error"}, {"up", "port_active"}} {
-		begin := time.Now()
-		if err := runLines(ctx, "ip link set "+clientNetdev+" "+step.state); err != nil {
-			return "", err
-		}
-		r, took, err := c.awaitEvent(ctx, begin, isPortEvent(step.event, clientDevice))
-		if err != nil {
-			return "", err
-		}
-		if took > eventDeadline {
-			return "", fmt.Errorf("%s came out after %s", step.event, took)
-		}
-		text = append(text, fmt.Sprintf("%s happened after %s and was read after %s", step.event,
-			r.Time.Sub(begin).Round(time.Millisecond), took.Round(time.Millisecond)))
-	}
-	return strings.Join(text, "; "), restoreLink(ctx)
-}
-
-// restoreLink puts back the route that went with the interface.
-func restoreLink(ctx context.Context) error {
-	if err := runLines(ctx, "ip route replace "+serverAddress+" dev "+clientNetdev+" src "+clientAddress+" table 101"); err != nil {
-		return err
-	}
-	return waitFor(ctx, 10*time.Second, "both devices are active", func() (bool, error) {
-		out, err := run(ctx, "rdma", "link")
-		return strings.Count(out, "state ACTIVE") == 2, err
-	})
-}
-
-// overrunIsTold lets the CQ of a process overrun.
-func overrunIsTold(ctx context.Context, g *Guest) (string, error) {
-	c, err := g.runningCollector(ctx)
-	if err != nil {
-		return "", err
-	}
 	begin := time.Now()
-	p, err := g.start("overrun", g.share+"/overrun", clientDevice, fmt.Sprint(gidIndex))
-	if err != nil {
-		return "", err
+	if ofClient {
+		return c.checkSpansOf(ctx, client.pid(), begin, here, there)
 	}
-	r, took, err := c.awaitEvent(ctx, begin, func(r otlp.Record) bool { return r.Attributes["rdma.async_event.type"] == "cq_error" })
-	if err != nil {
-		return "", fmt.Errorf("%w; the program: %s", err, p.outputTail())
-	}
-	cqs, err := resourcesOf(ctx, "cq", p.pid())
-	if err != nil {
-		return "", err
-	}
-	numbers := cqNumbers(cqs)
-	if len(numbers) != 1 {
-		return "", fmt.Errorf("process %d has CQs %d: %s", p.pid(), numbers, p.outputTail())
-	}
-	for key, want := range map[string]string{
-		"rdma.cq.number": strconv.Itoa(numbers[0]), "process.pid": strconv.Itoa(p.pid()), "rdma.device.name": clientDevice,
-	} {
-		if r.Attributes[key] != want {
-			return "", fmt.Errorf("%s is %q, want %q: %v", key, r.Attributes[key], want, r.Attributes)
+	return c.checkSpansOf(ctx, server.pid(), begin, there, here)
+}
+
+// earlierQueuesAreNamed starts a collector under a connection that exists. The
+// kernel tells of its queues when they are listed, as comparePair does. The
+// client pauses, so that the server's Send Queue is seen to be empty.
+func earlierQueuesAreNamed(ctx context.Context, g *Guest) (string, error) {
+	if g.collector != nil {
+		if err := g.stopCollector(ctx); err != nil {
+			return "", err
 		}
 	}
-	if r.Service != "overrun" {
-		return "", fmt.Errorf("the event is of service %q", r.Service)
+	if err := errors.Join(impair(ctx, "delay "+injected.String()), g.shiftNumbers(ctx)); err != nil {
+		return "", err
 	}
-	return fmt.Sprintf("CQ %d of process %d overran, told within %s of its start", numbers[0], p.pid(), took.Round(time.Millisecond)), nil
+	client, server, err := g.startSpinning(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := g.startCollector(ctx); err != nil {
+		return "", err
+	}
+	client.signal(syscall.SIGSTOP)
+	if err := pause(ctx, 4*time.Second); err != nil {
+		return "", err
+	}
+	client.signal(syscall.SIGCONT)
+	return g.collector.comparePair(ctx, client, server, false)
+}
+
+// startSpinning starts a pair of ibv_rc_pingpong that poll without rest, and
+// with the lowest priority.
+func (g *Guest) startSpinning(ctx context.Context) (client, server *process, err error) {
+	args := func(device string, peer ...string) []string {
+		return append([]string{
+			"nice", "-n", "19", pingpong, "-d", device, "-g", fmt.Sprint(gidIndex), "-s", "512", "-n", fmt.Sprint(endless),
+		}, peer...)
+	}
+	server, err = g.start("server", args(serverDevice)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := waitListening(ctx, server, pingpongPort); err != nil {
+		return nil, nil, err
+	}
+	client, err = g.start("client", args(clientDevice, serverAddress)...)
+	return client, server, err
 }
