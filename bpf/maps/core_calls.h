@@ -8,7 +8,7 @@
 /* What a thread asks of the RDMA core at this moment, by pid and tgid. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, 1024);
 	__type(key, __u64);
 	__type(value, struct core_call);
 } core_calls SEC(".maps");

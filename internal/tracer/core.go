@@ -86,15 +86,37 @@ func kernelQPBytes(n uint32) uint64 {
 	})
 }
 
+// coreSpec reads the programs and maps, with room for so many QPs.
+func coreSpec(qps uint32) (*ebpf.CollectionSpec, error) {
+	spec, err := bpf.LoadResources()
+	if err != nil {
+		return nil, fmt.Errorf("reading the BPF objects of this build: %w", err)
+	}
+	spec.Maps[bpf.ResourcesMapKernelQps].MaxEntries = qps
+	return spec, nil
+}
+
+// coreMapBytes is what the maps take with a bound for all maps.
+func coreMapBytes(bound uint64) (uint64, error) {
+	spec, err := coreSpec(kernelQPs(bound))
+	if err != nil {
+		return 0, err
+	}
+	sum := uint64(0)
+	for _, m := range spec.Maps {
+		sum += estimateBytes(m)
+	}
+	return sum, nil
+}
+
 // loadCore loads the programs, with room for so many QPs, and attaches them to
 // the functions that this kernel has; withUser says whether ib_uverbs is loaded.
 // missing lists the functions that it lacks and should have.
 func loadCore(qps uint32, withUser bool) (side *coreSide, missing []string, err error) {
-	spec, err := bpf.LoadResources()
+	spec, err := coreSpec(qps)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the BPF objects of this build: %w", err)
+		return nil, nil, err
 	}
-	spec.Maps[bpf.ResourcesMapKernelQps].MaxEntries = qps
 	collection, err := ebpf.NewCollection(spec)
 	if err != nil {
 		return nil, nil, coreLoadError(err)

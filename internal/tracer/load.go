@@ -109,7 +109,10 @@ func sizePools(spec *ebpf.CollectionSpec, bound uint64) error {
 	const smallest = 256
 	segments := spec.Maps[bpf.TrackerMapSegments]
 	// The RDMA core may be probed later.
-	others := kernelQPBytes(kernelQPs(bound))
+	others, err := coreMapBytes(bound)
+	if err != nil {
+		return err
+	}
 	for name, m := range spec.Maps {
 		// The map of application spans is another tool's, or tiny.
 		if name != bpf.TrackerMapSegments && name != bpf.TrackerMapTracesCtxV1 {
