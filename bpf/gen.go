@@ -4,3 +4,5 @@
 package bpf
 
 //go:generate go tool -modfile=../internal/tools/go.mod bpf2go -go-package bpf -output-stem tracker -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -type queue_key -type queue -type entry -type segment -type cq_key -type cq -type device -type series_key -type series -type rejected_key -type counter -type library -type slow_event -type control_kind -type control_event -type process -type queue_end -type queue_sync -type entry_state -type stage -type site -type site_place -type site_location -type site_override -type site_place_kind -type poll_function -type poller -type post_function -type hit Tracker tracker.bpf.c -- -I. -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-braces -mcpu=v3
+
+//go:generate go tool -modfile=../internal/tools/go.mod bpf2go -go-package bpf -output-stem resources -cc clang-19 -strip llvm-strip-19 -target amd64,arm64 -type device_label -type kernel_qp_key -type kernel_qp -type kernel_cq -type async_event Resources resources.bpf.c -- -I. -Wall -Wextra -Werror -Wno-unused-parameter -Wno-missing-braces -mcpu=v3

@@ -105,11 +105,16 @@ func (b Boot) prepareShare(guestProgram string) (string, error) {
 	return share, errors.Join(
 		copyExecutable(collector, filepath.Join(share, "otelcol-rdma")),
 		copyExecutable(guestProgram, filepath.Join(share, "guest")),
+		copyExecutable(filepath.Join(filepath.Dir(guestProgram), overrunProgram), filepath.Join(share, overrunProgram)),
 	)
 }
 
 func dropBinaries(share string) error {
-	return errors.Join(os.Remove(filepath.Join(share, "otelcol-rdma")), os.Remove(filepath.Join(share, "guest")))
+	var errs []error
+	for _, name := range []string{"otelcol-rdma", "guest", overrunProgram} {
+		errs = append(errs, os.Remove(filepath.Join(share, name)))
+	}
+	return errors.Join(errs...)
 }
 
 func copyExecutable(from, to string) error {
@@ -120,7 +125,11 @@ func copyExecutable(from, to string) error {
 	return os.WriteFile(to, data, 0o755)
 }
 
-// BuildGuest builds the guest program, static, and returns its path in dir.
+// overrunProgram overruns a Completion Queue, for one of the tests.
+const overrunProgram = "overrun"
+
+// BuildGuest builds the guest program, static, and returns its path in dir. The
+// program that overruns a Completion Queue lies beside it.
 func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
 	target := filepath.Join(dir, "guest")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", target, "./internal/lab/guest")
@@ -128,6 +137,11 @@ func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the guest program: %w: %s", err, out)
+	}
+	source := filepath.Join(repository, "internal/lab/overrun/overrun.c")
+	cc := exec.CommandContext(ctx, "gcc", "-O2", "-Wall", "-Werror", "-o", filepath.Join(dir, overrunProgram), source, "-libverbs")
+	if out, err := cc.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s, which needs gcc and libibverbs-dev: %w: %s", source, err, out)
 	}
 	return target, nil
 }

@@ -59,6 +59,9 @@ func FuzzDecode(f *testing.F) {
 		if _, err := decodeControl(raw); (err == nil) != (len(raw) >= int(unsafe.Sizeof(bpf.TrackerControlEvent{}))) {
 			t.Errorf("%d bytes: %v", len(raw), err)
 		}
+		if _, err := decodeAsync(raw); (err == nil) != (len(raw) >= int(unsafe.Sizeof(bpf.ResourcesAsyncEvent{}))) {
+			t.Errorf("%d bytes: %v", len(raw), err)
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -76,12 +77,25 @@ func MapSizes(t *Tracer) (map[string]MapSize, error) {
 	if err != nil {
 		return nil, err
 	}
+	core, err := bpf.LoadResources()
+	if err != nil {
+		return nil, err
+	}
 	sizes := map[string]MapSize{}
-	for name, m := range t.side.allMaps {
+	err = addMapSizes(sizes, t.side.allMaps, spec)
+	if r := t.resources.side; r != nil {
+		// Those of the compiler, such as .bss, have the same names in both.
+		err = errors.Join(err, addMapSizes(sizes, r.collection.Maps, core))
+	}
+	return sizes, err
+}
+
+func addMapSizes(sizes map[string]MapSize, loaded map[string]*ebpf.Map, spec *ebpf.CollectionSpec) error {
+	for name, m := range loaded {
 		declared := spec.Maps[name]
 		info, err := m.Info()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		told, ok := info.Memlock()
 		if !ok || declared == nil {
@@ -90,5 +104,5 @@ func MapSizes(t *Tracer) (map[string]MapSize, error) {
 		declared.MaxEntries = m.MaxEntries()
 		sizes[name] = MapSize{Estimated: estimateBytes(declared, ebpf.MustPossibleCPU()), Told: told}
 	}
-	return sizes, nil
+	return nil
 }

@@ -173,10 +173,10 @@ func (k *kernelSide) freeSlot(slot uint32, generation uint64) error {
 	return nil
 }
 
-// mapBytes is what the maps take, by the kernel's own count.
-func (k *kernelSide) mapBytes() uint64 {
+// memoryOfMaps is what maps take, by the kernel's own count.
+func memoryOfMaps(all map[string]*ebpf.Map) uint64 {
 	var sum uint64
-	for _, m := range k.allMaps {
+	for _, m := range all {
 		info, err := m.Info()
 		if err != nil {
 			continue

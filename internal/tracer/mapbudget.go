@@ -22,7 +22,12 @@ const (
 // machine with so many possible processors.
 func sizePools(spec *ebpf.CollectionSpec, bound uint64, cpus int) error {
 	segments := spec.Maps[bpf.TrackerMapSegments]
-	others := uint64(mapHeader)
+	// The RDMA core may be probed later.
+	others, err := coreMapBytes(bound, cpus)
+	if err != nil {
+		return err
+	}
+	others += mapHeader
 	for name, m := range spec.Maps {
 		// The map of application spans is another tool's, or tiny.
 		if name != bpf.TrackerMapSegments && name != bpf.TrackerMapTracesCtxV1 {

@@ -68,6 +68,9 @@ func (t *Tracer) deliver(c verbs.Completion, device uint16) {
 		t.mu.Unlock()
 		c.Device = t.devices.name(device)
 	}
+	if qp, ok := t.resources.find(c.Queue, c.Device); ok {
+		describeCompletion(&c, &qp)
+	}
 	switch {
 	case c.Poster.TID == c.Poller.TID:
 		c.Poster.Name = c.Poller.Name

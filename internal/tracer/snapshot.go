@@ -199,6 +199,7 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	if err != nil {
 		return verbs.Snapshot{}, err
 	}
+	t.describeQueues(queues)
 	snapshot.Queues = queues
 	snapshot.WQEs = wqeBalance(books, outstanding, t.unobserved, &counters)
 	for key, n := range books.emptied {
@@ -209,6 +210,20 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 		return verbs.Snapshot{}, fmt.Errorf("starting a new interval: %w", err)
 	}
 	return snapshot, t.forgetExited()
+}
+
+// describeQueues asks the kernel about the queues of which libibverbs did not
+// tell the creation or the connection: those of static or renamed libraries.
+func (t *Tracer) describeQueues(queues []verbs.QueueInfo) {
+	for i := range queues {
+		q := &queues[i]
+		if q.Limit != 0 && q.RemoteQP != 0 {
+			continue
+		}
+		if qp, ok := t.resources.find(q.ID, q.Device); ok {
+			describeQueue(q, &qp)
+		}
+	}
 }
 
 func wqeBalance(books *ledger, outstanding, unobserved uint64, counters *[bpf.TrackerCounterCOUNTERS]uint64) verbs.WQEBalance {
@@ -243,11 +258,15 @@ func (t *Tracer) losses(counters *[bpf.TrackerCounterCOUNTERS]uint64) map[string
 	losses["consumer_too_slow"] = t.dropped.Load()
 	losses["library_out_of_reach"] = t.missed.Load()
 	losses["undecodable_record"] = t.undecodable.Load()
+	t.resources.addLosses(losses)
 	return losses
 }
 
 func (t *Tracer) probeInfo() []verbs.ProbeInfo {
 	var probes []verbs.ProbeInfo
+	if core, ok := t.resources.probeInfo(); ok {
+		probes = append(probes, core)
+	}
 	for _, a := range t.libraries.attachments {
 		info := verbs.ProbeInfo{
 			Library:  a.file.DisplayPath,

@@ -44,7 +44,7 @@ func (t *Tracer) reportStuck(now uint64) error {
 }
 
 func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint64) verbs.Stuck {
-	return verbs.Stuck{
+	s := verbs.Stuck{
 		Queue:       verbs.QueueID{Process: processOf(&q.Key), Context: q.Key.Object, QPNumber: q.Key.QpNum},
 		QPType:      verbs.QPType(q.QpType),
 		RemoteQP:    q.RemoteQp,
@@ -63,6 +63,10 @@ func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint6
 			Name: t.threadName(q.Key.Tgid, entry.Tid),
 		},
 	}
+	if qp, ok := t.resources.find(s.Queue, s.Device); ok {
+		describeStuck(&s, &qp)
+	}
+	return s
 }
 
 // threadName reads the name of a thread, "" when it is gone.

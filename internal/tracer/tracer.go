@@ -42,6 +42,8 @@ type Tracer struct {
 
 	completions chan verbs.Completion
 	stuck       chan verbs.Stuck
+	async       chan verbs.AsyncEvent
+	resources   *resources
 	dropped     atomic.Uint64
 	undecodable atomic.Uint64
 	missed      atomic.Uint64
@@ -112,6 +114,8 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		cache:       cache,
 		completions: make(chan verbs.Completion, completionBuffer),
 		stuck:       make(chan verbs.Stuck, stuckBuffer),
+		async:       make(chan verbs.AsyncEvent, asyncBuffer),
+		resources:   newResources(cfg),
 		libraries:   newLibraries(side, kind),
 		devices:     newDevices(side, cfg),
 		books:       newLedger(),
@@ -158,6 +162,8 @@ func (t *Tracer) begin(ctx context.Context) error {
 	}
 	t.run(func() { t.readSlow(background, slow) })
 	t.run(func() { t.readControl(background, control) })
+	t.resources.refresh()
+	t.run(func() { t.watchCore(background) })
 
 	if err := t.probeEverything(); err != nil {
 		return err
@@ -201,7 +207,7 @@ func (t *Tracer) SetFloor(device string, excess time.Duration) {
 }
 
 // MapBytes is the memory of the BPF maps as the kernel accounts for it.
-func (t *Tracer) MapBytes() uint64 { return t.side.mapBytes() }
+func (t *Tracer) MapBytes() uint64 { return memoryOfMaps(t.side.allMaps) + t.resources.mapBytes() }
 
 // Close detaches every probe and frees every map. It may be called twice.
 func (t *Tracer) Close() error {
@@ -217,9 +223,11 @@ func (t *Tracer) Close() error {
 		t.cancel()
 	}
 	t.done.Wait()
+	t.resources.close()
 	err := errors.Join(t.libraries.close(), t.side.close(), t.cache.Close())
 	close(t.completions)
 	close(t.stuck)
+	close(t.async)
 	return err
 }
 
@@ -255,6 +263,7 @@ func (t *Tracer) scan() error {
 		t.reportStuck(now),
 		t.forgetIdleCQs(now),
 		t.dropDuplicates(),
+		t.resources.sweep(now),
 	}
 	t.decideAboutAll()
 	for process, since := range t.ending {

@@ -63,6 +63,15 @@ type Completion struct {
 	RemoteQP uint32
 	// CQ is the address of the ibv_cq in the process.
 	CQ uint64
+	// CQNumber is the kernel's number of that CQ, as "rdma resource show cq"
+	// prints it; it means something when HasCQNumber.
+	CQNumber    uint32
+	HasCQNumber bool
+	// CQSize is how many completions the CQ holds, 0 when unknown.
+	CQSize uint32
+	// Setup is what the QP was set up for, Path how it reaches its peer.
+	Setup Setup
+	Path  Path
 	// Device is the name of the RDMA device, "" when it could not be read.
 	Device string
 	// Port is the device port, 0 when unknown (ports count from 1).
@@ -117,12 +126,18 @@ type Stuck struct {
 	QPType   QPType
 	RemoteQP uint32
 	// CQ is the address of the Send Queue's ibv_cq, 0 when unknown.
-	CQ        uint64
-	Device    string
-	Port      uint8
-	Operation Operation
-	WRID      uint64
-	Bytes     uint64
+	CQ uint64
+	// CQNumber, CQSize, Setup and Path are as in Completion.
+	CQNumber    uint32
+	HasCQNumber bool
+	CQSize      uint32
+	Setup       Setup
+	Path        Path
+	Device      string
+	Port        uint8
+	Operation   Operation
+	WRID        uint64
+	Bytes       uint64
 	// Posted is in nanoseconds of CLOCK_MONOTONIC, Age at the time of the scan.
 	Posted      uint64
 	Age         time.Duration

@@ -9,27 +9,46 @@ import (
 
 // The names of the attributes of spans and logs, as in metadata.yaml.
 const (
+	attributeAsyncEventType   = "rdma.async_event.type"
 	attributeCPU              = "cpu.logical_number"
 	attributeCPUNode          = "rdma.cpu.numa_node"
 	attributeCQHandle         = "rdma.cq.handle"
+	attributeCQNumber         = "rdma.cq.number"
+	attributeCQSize           = "rdma.cq.size"
 	attributeDevice           = "rdma.device.name"
 	attributeDeviceNode       = "rdma.device.numa_node"
 	attributeDevicePort       = "rdma.device.port"
 	attributeDirection        = "network.io.direction"
 	attributeErrorType        = "error.type"
 	attributeLocalRank        = "rdma.local_rank"
+	attributeLocalAddress     = "network.local.address"
+	attributeLocalGID         = "rdma.local.gid"
 	attributeLocality         = "rdma.numa.locality"
 	attributeOperation        = "rdma.operation.name"
 	attributeOutstanding      = "rdma.sq.outstanding"
 	attributePID              = "process.pid"
+	attributePeerAddress      = "network.peer.address"
+	attributePeerGID          = "rdma.peer.gid"
+	attributePeerLID          = "rdma.peer.lid"
 	attributePollCPU          = "rdma.poll.cpu.logical_number"
 	attributePollCPUNode      = "rdma.poll.cpu.numa_node"
 	attributePollThreadID     = "rdma.poll.thread.id"
 	attributePollThreadName   = "rdma.poll.thread.name"
+	attributeQPAckTimeout     = "rdma.qp.ack_timeout"
+	attributeQPMinRNRTimer    = "rdma.qp.min_rnr_timer"
 	attributeQPNumber         = "rdma.qp.number"
+	attributeQPPathMTU        = "rdma.qp.path_mtu"
 	attributeQPRemoteNumber   = "rdma.qp.remote_number"
+	attributeQPRetryCount     = "rdma.qp.retry_count"
+	attributeQPRNRRetryCount  = "rdma.qp.rnr_retry_count"
+	attributeQPState          = "rdma.qp.state"
+	attributeQPServiceLevel   = "rdma.qp.service_level"
+	attributeQPTrafficClass   = "rdma.qp.traffic_class"
 	attributeQPType           = "rdma.qp.type"
+	attributeRQLimit          = "rdma.rq.limit"
 	attributeRank             = "rdma.rank"
+	attributeSQLimit          = "rdma.sq.limit"
+	attributeSQSignalsAll     = "rdma.sq.signals_all"
 	attributeSlowCause        = "rdma.slow.cause"
 	attributeStage            = "rdma.wqe.stage"
 	attributeStagePrefix      = "rdma.wqe.stage."
@@ -56,7 +75,12 @@ func putQueue(to pcommon.Map, q queueFacts) {
 	to.PutInt(attributeQPNumber, int64(q.id.QPNumber))
 	putString(to, attributeQPType, q.kind.String())
 	putPositive(to, attributeQPRemoteNumber, int64(q.remote))
-	putCQ(to, q.cq)
+	if q.hasCQNumber {
+		to.PutInt(attributeCQNumber, int64(q.cqNumber))
+	} else {
+		putCQ(to, q.cq)
+	}
+	putPositive(to, attributeCQSize, int64(q.cqSize))
 	putString(to, attributeDevice, q.device)
 	putPositive(to, attributeDevicePort, int64(q.port))
 	to.PutStr(attributeOperation, q.operation.String())
@@ -70,6 +94,9 @@ type queueFacts struct {
 	kind        verbs.QPType
 	remote      uint32
 	cq          uint64
+	cqNumber    uint32
+	hasCQNumber bool
+	cqSize      uint32
 	device      string
 	port        uint8
 	operation   verbs.Operation

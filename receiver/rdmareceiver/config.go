@@ -126,6 +126,9 @@ type Config struct {
 	// StageSpans gives the span of a work request a child for each of its stages,
 	// which are attributes of it in any case. Default false.
 	StageSpans bool `mapstructure:"stage_spans"`
+	// PeerAddresses puts the addresses of peers on spans and logs:
+	// network.peer.address, rdma.peer.gid and rdma.peer.lid. Default true.
+	PeerAddresses bool `mapstructure:"peer_addresses"`
 	// Processes selects processes by the name of their executable, as in
 	// process.executable.name. Default all.
 	Processes Filters `mapstructure:"processes"`
@@ -181,6 +184,7 @@ func createDefaultConfig() component.Config {
 		MaxAgentCPUCores:     0.05,
 		ProbeMode:            ProbeModeAuto,
 		Histogram:            HistogramExponential,
+		PeerAddresses:        true,
 		ErrorMode:            ErrorModeIgnore,
 		RootPath:             "/",
 		Metrics:              metrics,

@@ -39,6 +39,7 @@ func TestLoadConfig(t *testing.T) {
 	full.SlowLogs = true
 	full.ParentFromTraceparent = true
 	full.StageSpans = true
+	full.PeerAddresses = false
 	full.Processes = Filters{Include: filters("", "^python"), Exclude: filters("ib_write_bw", "")}
 	full.Devices = Filters{Include: filters("", "^mlx5_[0-7]$")}
 	full.Counters = Filters{Exclude: filters("mlx5_3", "")}

@@ -16,6 +16,9 @@ type engine interface {
 	// Stuck delivers sends that have been outstanding for more than a second,
 	// each once. It is closed by Close.
 	Stuck() <-chan verbs.Stuck
+	// Async delivers asynchronous events of devices and of queues of traced
+	// processes. It is closed by Close.
+	Async() <-chan verbs.AsyncEvent
 	// Snapshot returns the cumulative aggregates and the state of the queues.
 	Snapshot() (verbs.Snapshot, error)
 	// SetFloor keeps slow completions of the device with less excess time than

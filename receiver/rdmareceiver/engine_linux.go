@@ -52,6 +52,7 @@ func startEngine(ctx context.Context, cfg engineConfig) (engine, error) {
 		// Not t: a nil tracer in an interface would not be nil.
 		return nil, err
 	}
+	listQueuePairs(cfg.Root, cfg.Logger)
 	return t, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 // The event names of the logs.
 const (
+	eventAsync = "rdma.async_event"
 	eventSlow  = "rdma.wqe.slow"
 	eventStuck = "rdma.wqe.stuck"
 )
@@ -17,18 +18,20 @@ const (
 type logBatch struct {
 	slow  []slowEvent
 	stuck []stuckEvent
+	async []asyncEvent
 }
 
-func (b logBatch) len() int { return len(b.slow) + len(b.stuck) }
+func (b logBatch) len() int { return len(b.slow) + len(b.stuck) + len(b.async) }
 
-// buildLogs builds one record for each event, grouped by process.
+// buildLogs builds one record for each event, grouped by process; what is of no
+// process is the host's.
 func buildLogs(batch logBatch, in surroundings) plog.Logs {
 	logs := plog.NewLogs()
 	records := map[verbs.ProcessID]plog.LogRecordSlice{}
 	of := func(id verbs.ProcessID, who *identity) plog.LogRecordSlice {
 		if _, ok := records[id]; !ok {
 			rl := logs.ResourceLogs().AppendEmpty()
-			processResource(in.host, who).MoveTo(rl.Resource())
+			resourceOf(in.host, who).MoveTo(rl.Resource())
 			sl := rl.ScopeLogs().AppendEmpty()
 			setScope(sl.Scope(), in.version)
 			records[id] = sl.LogRecords()
@@ -37,18 +40,22 @@ func buildLogs(batch logBatch, in surroundings) plog.Logs {
 	}
 	for i := range batch.slow {
 		e := &batch.slow[i]
-		fillSlowRecord(of(e.completion.Queue.Process, e.process).AppendEmpty(), e, in.topology)
+		fillSlowRecord(of(e.completion.Queue.Process, e.process).AppendEmpty(), e, in)
 	}
 	for i := range batch.stuck {
 		e := &batch.stuck[i]
-		fillStuckRecord(of(e.stuck.Queue.Process, e.process).AppendEmpty(), e, in.topology)
+		fillStuckRecord(of(e.stuck.Queue.Process, e.process).AppendEmpty(), e, in)
+	}
+	for i := range batch.async {
+		e := &batch.async[i]
+		fillAsyncRecord(of(e.event.Process, e.process).AppendEmpty(), e, in)
 	}
 	return logs
 }
 
 // fillSlowRecord carries the ids of the span of the same event, whether or not
 // that is exported.
-func fillSlowRecord(record plog.LogRecord, e *slowEvent, where topology) {
+func fillSlowRecord(record plog.LogRecord, e *slowEvent, in surroundings) {
 	record.SetEventName(eventSlow)
 	record.SetTimestamp(e.end)
 	record.SetObservedTimestamp(e.end)
@@ -58,12 +65,12 @@ func fillSlowRecord(record plog.LogRecord, e *slowEvent, where topology) {
 	}
 	record.SetTraceID(e.traceID)
 	record.SetSpanID(e.spanID)
-	putSlow(record.Attributes(), e, where)
+	putSlow(record.Attributes(), e, in)
 }
 
 // fillStuckRecord has no span: that of a work request ends with its completion,
 // which may never come. A TRACEPARENT of the process is the only context.
-func fillStuckRecord(record plog.LogRecord, e *stuckEvent, where topology) {
+func fillStuckRecord(record plog.LogRecord, e *stuckEvent, in surroundings) {
 	s := &e.stuck
 	record.SetEventName(eventStuck)
 	record.SetTimestamp(e.found)
@@ -74,13 +81,16 @@ func fillStuckRecord(record plog.LogRecord, e *stuckEvent, where topology) {
 		record.SetSpanID(pcommon.SpanID(trace.SpanID))
 	}
 	to := record.Attributes()
-	to.EnsureCapacity(20)
+	to.EnsureCapacity(36)
 	putQueue(to, queueFacts{
-		id: s.Queue, kind: s.QPType, remote: s.RemoteQP, cq: s.CQ, device: s.Device, port: s.Port,
+		id: s.Queue, kind: s.QPType, remote: s.RemoteQP, cq: s.CQ, cqNumber: s.CQNumber, hasCQNumber: s.HasCQNumber,
+		cqSize: s.CQSize, device: s.Device, port: s.Port,
 		operation: s.Operation, bytes: s.Bytes, outstanding: s.Outstanding,
 	})
 	putProcess(to, s.Queue.Process, e.process)
-	putPoster(to, s.Poster, s.Device, where)
+	putSetup(to, &s.Setup)
+	putPath(to, &s.Path, in.peerAddresses)
+	putPoster(to, s.Poster, s.Device, in.topology)
 	to.PutDouble(attributeWQEAge, secondsOf(s.Age))
 }
 
@@ -90,8 +100,12 @@ func setSeverity(record plog.LogRecord, severity plog.SeverityNumber) {
 }
 
 func severityText(severity plog.SeverityNumber) string {
-	if severity >= plog.SeverityNumberError {
+	switch {
+	case severity >= plog.SeverityNumberError:
 		return "ERROR"
+	case severity >= plog.SeverityNumberWarn:
+		return "WARN"
+	default:
+		return "INFO"
 	}
-	return "WARN"
 }

@@ -155,11 +155,20 @@ func TestEmittedEventsAreThoseDeclared(t *testing.T) {
 	d := declared(t)
 	failed := fullCompletion()
 	failed.Status, failed.VendorError = 12, 0x81
+	failed.Path.RemoteLID = 0x2b
+	stuck, ofQueue := theStuck(), fatalInKernel()
+	stuck.Path.RemoteLID = 0x2b
+	ofQueue.Process = trainer
+	withoutNumber := theStuck()
+	withoutNumber.HasCQNumber = false
 	inOne := fullCompletion()
+	inOne.HasCQNumber = false
 	inOne.Known = 1<<verbs.StageSubmit | 1<<verbs.StageCompletion
 	inOne.Stages = [verbs.NumStages]time.Duration{verbs.StageSubmit: time.Microsecond, verbs.StageCompletion: time.Millisecond}
 	events := theEvents(t, false, failed, inOne)
-	logs := buildLogs(logBatch{slow: events, stuck: []stuckEvent{theStuckEvent(theStuck())}}, theSurroundings())
+	logs := buildLogs(logBatch{slow: events, stuck: []stuckEvent{theStuckEvent(stuck), theStuckEvent(withoutNumber)}, async: []asyncEvent{
+		theAsyncEvent(portDown()), theAsyncEvent(ofQueue),
+	}}, theSurroundings())
 	emitted := map[string]map[string]bool{}
 	for i := range logs.ResourceLogs().Len() {
 		rl := logs.ResourceLogs().At(i)

@@ -145,7 +145,10 @@ func (r *rdmaReceiver) open(ctx context.Context, self *selfTelemetry) (*session,
 	if err != nil {
 		return nil, err
 	}
-	in := surroundings{host: host.facts, topology: host.topology, version: scopeVersion(r.settings.BuildInfo)}
+	in := surroundings{
+		host: host.facts, topology: host.topology, peerAddresses: r.cfg.PeerAddresses,
+		version: scopeVersion(r.settings.BuildInfo),
+	}
 	s := &session{
 		cfg: r.cfg, engine: started, host: host, in: in,
 		pipelines: r.pipelines, self: self, status: &r.status, logger: r.settings.Logger,

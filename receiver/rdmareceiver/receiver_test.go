@@ -206,6 +206,41 @@ func TestStuckSendBecomesALog(t *testing.T) {
 	})
 }
 
+// An asynchronous event does not wait for a window, nor for what is slow.
+func TestAsyncEventBecomesALogAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.addLogs(r.logs)
+		r.addTraces(r.traces)
+		r.start()
+		r.engine.async <- portDown()
+		synctest.Wait()
+		assert.Equal(t, 1, r.logs.LogRecordCount(), "before any time has passed")
+		for range 200 {
+			r.engine.async <- overrun()
+			synctest.Wait()
+		}
+		assert.Equal(t, 50, r.logs.LogRecordCount(), "a burst at most")
+		time.Sleep(2 * time.Second)
+		r.engine.async <- portDown()
+		synctest.Wait()
+		assert.Equal(t, 51, r.logs.LogRecordCount(), "and the next in the next window")
+		r.shutdown()
+	})
+}
+
+func TestAsyncEventsCanBeSwitchedOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.cfg.Events.RdmaAsyncEvent.Enabled = false
+		r.addLogs(r.logs)
+		r.start()
+		r.engine.async <- portDown()
+		r.shutdown()
+		assert.Zero(t, r.logs.LogRecordCount())
+	})
+}
+
 func TestMetricsEveryIntervalAndAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

@@ -34,6 +34,14 @@ func processResource(host hostFacts, who *identity) pcommon.Resource {
 	return rb.Emit()
 }
 
+// resourceOf is the resource of a process, that of the host when there is none.
+func resourceOf(host hostFacts, who *identity) pcommon.Resource {
+	if who == nil {
+		return hostResource(host)
+	}
+	return processResource(host, who)
+}
+
 // hostResource is the resource of what belongs to no process.
 func hostResource(host hostFacts) pcommon.Resource {
 	rb := metadata.NewResourceBuilder(metadata.DefaultResourceAttributesConfig())

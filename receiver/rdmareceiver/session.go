@@ -18,6 +18,8 @@ import (
 const (
 	// eventQueue is how many windows of events may wait for a pipeline.
 	eventQueue = 32
+	// asyncQueue is how many asynchronous events may wait to be named.
+	asyncQueue = 128
 	// metricsQueue is how many intervals of metrics may wait.
 	metricsQueue = 2
 	// maxPendingExemplars bounds the exemplars that wait for a collection.
@@ -52,6 +54,7 @@ type session struct {
 	deviceEmitter *deviceEmitter
 
 	windows chan window
+	asyncs  chan verbs.AsyncEvent
 	traces  *outbox[[]slowEvent]
 	logs    *outbox[logBatch]
 	metrics *outbox[pmetric.Metrics]
@@ -81,6 +84,7 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.selector = newSelector(s.cfg.MaxExportedPerSecond, s.floors.want, time.Now())
 	s.aggregator = newAggregator(s.cfg, s.identify, errnoName, s.now())
 	s.windows = make(chan window, eventQueue)
+	s.asyncs = make(chan verbs.AsyncEvent, asyncQueue)
 	s.traces = newOutbox(eventQueue, func(ctx context.Context, events []slowEvent) error {
 		return s.pipelines.sendTraces(ctx, events, s.in)
 	}, s.settleTraces)
@@ -107,6 +111,7 @@ func (s *session) run(stop, deliver context.Context) {
 	delivering.Go(func() { s.logs.run(deliver) })
 	delivering.Go(func() { s.metrics.run(deliver) })
 	reading.Go(s.dispatch)
+	reading.Go(s.dispatchAsync)
 	reading.Go(s.floors.run)
 	reading.Go(s.read)
 	collecting.Go(func() { s.collectRegularly(stop) })
@@ -133,12 +138,14 @@ func (s *session) run(stop, deliver context.Context) {
 // read empties the channels of the engine. It does nothing that can wait.
 func (s *session) read() {
 	defer close(s.windows)
+	defer close(s.asyncs)
 	defer s.floors.close()
 	tick := time.NewTicker(selectionWindow)
 	defer tick.Stop()
-	completions, stuck := s.engine.Completions(), s.engine.Stuck()
+	completions, stuck, async := s.engine.Completions(), s.engine.Stuck(), s.engine.Async()
 	var pending []verbs.Stuck
-	for completions != nil || stuck != nil {
+	told := 0
+	for completions != nil || stuck != nil || async != nil {
 		select {
 		case c, ok := <-completions:
 			if !ok {
@@ -153,9 +160,16 @@ func (s *session) read() {
 				continue
 			}
 			pending = s.keepStuck(pending, u)
+		case e, ok := <-async:
+			if !ok {
+				async = nil
+				continue
+			}
+			told++
+			s.tell(e, told)
 		case <-tick.C:
 			s.endWindow(pending)
-			pending = nil
+			pending, told = nil, 0
 		}
 	}
 	s.endWindow(pending)
@@ -173,6 +187,25 @@ func (s *session) keepStuck(pending []verbs.Stuck, u verbs.Stuck) []verbs.Stuck 
 		return pending
 	}
 	return append(pending, u)
+}
+
+// tell passes an asynchronous event on at once. Of the events in its window it
+// has this number; those over a burst of spans are counted.
+func (s *session) tell(e verbs.AsyncEvent, number int) {
+	switch {
+	case !s.wantsAsyncLogs():
+	case number > s.selector.burst:
+		s.self.countEvents("logs", 1, outcomeRateLimited)
+	default:
+		if e.Process.TGID != 0 {
+			s.host.processes.Capture(e.Process)
+		}
+		select {
+		case s.asyncs <- e:
+		default:
+			s.self.countEvents("logs", 1, outcomeQueueFull)
+		}
+	}
 }
 
 // endWindow chooses what to export and passes it on.
@@ -221,6 +254,18 @@ func (s *session) dispatch() {
 	}
 }
 
+// dispatchAsync names the processes of asynchronous events, one by one: nothing
+// waits for the end of a window.
+func (s *session) dispatchAsync() {
+	for a := range s.asyncs {
+		e := asyncEvent{event: a, happened: s.clock.at(a.Monotonic)}
+		if a.Process.TGID != 0 {
+			e.process = s.identify(a.Process)
+		}
+		s.logs.put(logBatch{async: []asyncEvent{e}})
+	}
+}
+
 func (s *session) logsOf(slow []slowEvent, stuck []verbs.Stuck) logBatch {
 	var batch logBatch
 	if s.wantsSlowLogs() {
@@ -244,6 +289,10 @@ func (s *session) wantsSlowLogs() bool {
 
 func (s *session) wantsStuckLogs() bool {
 	return s.pipelines.logs.wanted && s.cfg.Events.RdmaWqeStuck.Enabled
+}
+
+func (s *session) wantsAsyncLogs() bool {
+	return s.pipelines.logs.wanted && s.cfg.Events.RdmaAsyncEvent.Enabled
 }
 
 // collectRegularly collects every interval, and once more at the end.

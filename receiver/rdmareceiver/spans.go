@@ -14,6 +14,8 @@ import (
 type surroundings struct {
 	host     hostFacts
 	topology topology
+	// peerAddresses lets addresses of peers out.
+	peerAddresses bool
 	// version is that of the instrumentation scope.
 	version string
 }
@@ -33,7 +35,7 @@ func buildTraces(events []slowEvent, in surroundings) ptrace.Traces {
 			setScope(ss.Scope(), in.version)
 			spans[process] = ss.Spans()
 		}
-		fillSpan(spans[process].AppendEmpty(), e, in.topology)
+		fillSpan(spans[process].AppendEmpty(), e, in)
 		for _, stage := range e.stages {
 			fillStageSpan(spans[process].AppendEmpty(), stage, e)
 		}
@@ -41,7 +43,7 @@ func buildTraces(events []slowEvent, in surroundings) ptrace.Traces {
 	return traces
 }
 
-func fillSpan(span ptrace.Span, e *slowEvent, where topology) {
+func fillSpan(span ptrace.Span, e *slowEvent, in surroundings) {
 	c := &e.completion
 	span.SetName(spanName(c))
 	// Nothing in the peer records the other half, so that client and server
@@ -62,7 +64,7 @@ func fillSpan(span ptrace.Span, e *slowEvent, where topology) {
 		link.SetSpanID(l.spanID)
 		link.SetFlags(l.flags)
 	}
-	putSlow(span.Attributes(), e, where)
+	putSlow(span.Attributes(), e, in)
 }
 
 // spanName holds nothing of which there are many: no queue pair, no process.
@@ -81,16 +83,19 @@ func statusMessage(c *verbs.Completion) string {
 }
 
 // putSlow puts the attributes of a slow or failed completion.
-func putSlow(to pcommon.Map, e *slowEvent, where topology) {
+func putSlow(to pcommon.Map, e *slowEvent, in surroundings) {
 	c := &e.completion
-	to.EnsureCapacity(40)
+	to.EnsureCapacity(56)
 	putQueue(to, queueFacts{
-		id: c.Queue, kind: c.QPType, remote: c.RemoteQP, cq: c.CQ, device: c.Device, port: c.Port,
+		id: c.Queue, kind: c.QPType, remote: c.RemoteQP, cq: c.CQ, cqNumber: c.CQNumber, hasCQNumber: c.HasCQNumber,
+		cqSize: c.CQSize, device: c.Device, port: c.Port,
 		operation: c.Operation, bytes: c.Bytes, outstanding: c.Outstanding,
 	})
 	putProcess(to, c.Queue.Process, e.process)
-	putPoster(to, c.Poster, c.Device, where)
-	putPoller(to, c.Poller, where)
+	putSetup(to, &c.Setup)
+	putPath(to, &c.Path, in.peerAddresses)
+	putPoster(to, c.Poster, c.Device, in.topology)
+	putPoller(to, c.Poller, in.topology)
 	putOutcome(to, c)
 }
 

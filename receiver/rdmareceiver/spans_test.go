@@ -1,6 +1,7 @@
 package rdmareceiver
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 func fullCompletion() verbs.Completion {
 	return verbs.Completion{
 		Queue:  verbs.QueueID{Process: trainer, Context: 0x7f0000001000, QPNumber: 0x1234},
-		QPType: 2, RemoteQP: 0x4321, CQ: 0x7f0000002000, Device: "mlx5_0", Port: 1,
+		QPType: 2, RemoteQP: 0x4321, CQ: 0x7f0000002000, CQNumber: 12, HasCQNumber: true,
+		CQSize: 511, Setup: theSetup(), Path: thePath(), Device: "mlx5_0", Port: 1,
 		Operation: verbs.OpRDMAWrite, WRID: 77, Bytes: 4 << 20, Requests: 8, Outstanding: 12,
 		Posted: 5_000_100_000, Delivered: 5_000_550_000,
 		Stages: [verbs.NumStages]time.Duration{
@@ -27,6 +29,29 @@ func fullCompletion() verbs.Completion {
 		Poster: verbs.Thread{TID: 4250, CPU: 3, Name: "nccl-proxy"},
 		Poller: verbs.Thread{TID: 4251, CPU: 40, Name: "nccl-poll"},
 	}
+}
+
+// thePath is that of a connection over RoCE v2.
+func thePath() verbs.Path {
+	return verbs.Path{
+		LocalGID:  netip.MustParseAddr("::ffff:192.0.2.1").As16(),
+		RemoteGID: netip.MustParseAddr("::ffff:192.0.2.2").As16(),
+		GIDType:   verbs.GIDTypeRoCEv2, MTU: 4096, AckTimeout: 67_108_864, MinRNRTimer: 640 * time.Microsecond,
+		RetryCount: 7, RNRRetryCount: 0, HasRetryCount: true, HasRNRRetryCount: true,
+		ServiceLevel: 3, TrafficClass: 106, HasClass: true,
+	}
+}
+
+func theSetup() verbs.Setup {
+	return verbs.Setup{SendLimit: 128, RecvLimit: 512, SignalsAll: false, HasSignalsAll: true, State: 3, HasState: true}
+}
+
+// overInfiniBand is a completion of a connection that has no IP addresses.
+func overInfiniBand() verbs.Completion {
+	c := fullCompletion()
+	c.Path = verbs.Path{RemoteLID: 0x2b, MTU: 2048, HasClass: true}
+	c.CQNumber, c.HasCQNumber = 0, true
+	return c
 }
 
 // bareCompletion is all that must be known of a completion, and it failed.
@@ -61,6 +86,7 @@ func eventsWith(t *testing.T, change func(*Config), completions ...verbs.Complet
 func onRemoteNode() verbs.Completion {
 	c := fullCompletion()
 	c.Device, c.Port = "mlx5_1", 0
+	c.HasCQNumber, c.CQSize, c.Setup, c.Path = false, 0, verbs.Setup{}, verbs.Path{}
 	c.Known = 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageCompletion
 	c.Stages = [verbs.NumStages]time.Duration{
 		verbs.StagePost: 1_000, verbs.StageQueue: 49_000, verbs.StageCompletion: 400_000,
@@ -71,7 +97,7 @@ func onRemoteNode() verbs.Completion {
 func TestSpansGolden(t *testing.T) {
 	inSpan := fullCompletion()
 	inSpan.Span = verbs.SpanContext{TraceID: [16]byte{0xaa, 15: 1}, SpanID: [8]byte{0xbb, 7: 1}}
-	events := theEvents(t, false, fullCompletion(), onRemoteNode(), inSpan, bareCompletion())
+	events := theEvents(t, false, fullCompletion(), onRemoteNode(), inSpan, overInfiniBand(), bareCompletion())
 	requireGoldenTraces(t, "spans", buildTraces(events, theSurroundings()))
 }
 
@@ -120,6 +146,10 @@ func TestUnknownValuesAreAbsent(t *testing.T) {
 		attributeDeviceNode, attributeOutstanding, attributeWQEBusy, attributeRank, attributeLocalRank,
 		attributeWorldSize, attributeThreadID, attributeThreadName, attributeCPU, attributeCPUNode,
 		attributePollThreadID, attributePollThreadName, attributePollCPU, attributePollCPUNode, attributeLocality,
+		attributeCQNumber, attributeCQSize, attributeSQLimit, attributeRQLimit, attributeSQSignalsAll, attributeQPState,
+		attributeLocalAddress, attributeLocalGID, attributePeerAddress, attributePeerGID,
+		attributePeerLID, attributeQPPathMTU, attributeQPAckTimeout, attributeQPMinRNRTimer, attributeQPRetryCount,
+		attributeQPRNRRetryCount, attributeQPServiceLevel, attributeQPTrafficClass,
 		attributeStagePrefix + "device", attributeStagePrefix + "completion",
 	} {
 		_, there := span.Attributes().Get(name)

@@ -28,6 +28,7 @@ import (
 type handEngine struct {
 	completions chan verbs.Completion
 	stuck       chan verbs.Stuck
+	async       chan verbs.AsyncEvent
 
 	mu       sync.Mutex
 	snapshot verbs.Snapshot
@@ -42,12 +43,15 @@ var _ engine = (*handEngine)(nil)
 func newHandEngine() *handEngine {
 	return &handEngine{
 		completions: make(chan verbs.Completion), stuck: make(chan verbs.Stuck),
+		async:  make(chan verbs.AsyncEvent),
 		floors: map[string]time.Duration{},
 	}
 }
 
 func (e *handEngine) Completions() <-chan verbs.Completion { return e.completions }
 func (e *handEngine) Stuck() <-chan verbs.Stuck            { return e.stuck }
+
+func (e *handEngine) Async() <-chan verbs.AsyncEvent { return e.async }
 
 func (e *handEngine) Snapshot() (verbs.Snapshot, error) {
 	e.mu.Lock()
@@ -74,6 +78,7 @@ func (e *handEngine) Close() error {
 	if e.closed == 1 {
 		close(e.completions)
 		close(e.stuck)
+		close(e.async)
 	}
 	return nil
 }
@@ -163,7 +168,7 @@ func theHost() host {
 
 func theSurroundings() surroundings {
 	h := theHost()
-	return surroundings{host: h.facts, topology: h.topology, version: "v0.0.0-test"}
+	return surroundings{host: h.facts, topology: h.topology, peerAddresses: true, version: "v0.0.0-test"}
 }
 
 func theClock() *wallClock {

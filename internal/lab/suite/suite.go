@@ -28,6 +28,7 @@ const testTimeout = 4 * time.Minute
 func All() []Test {
 	tests := []Test{{"sites are reached under traffic", sitesAreReached}}
 	tests = append(tests, dataPathTests(modes()[0])...)
+	tests = append(tests, controlTests()...)
 	tests = append(tests,
 		Test{"starved poller is told from slow device", starvedPoller},
 		Test{"port counters are the driver's", portCounters},

@@ -2202,12 +2202,16 @@ func (ec *EventConfig) Unmarshal(parser *confmap.Conf) error {
 
 // EventsConfig provides config for rdma events.
 type EventsConfig struct {
-	RdmaWqeSlow  EventConfig `mapstructure:"rdma.wqe.slow"`
-	RdmaWqeStuck EventConfig `mapstructure:"rdma.wqe.stuck"`
+	RdmaAsyncEvent EventConfig `mapstructure:"rdma.async_event"`
+	RdmaWqeSlow    EventConfig `mapstructure:"rdma.wqe.slow"`
+	RdmaWqeStuck   EventConfig `mapstructure:"rdma.wqe.stuck"`
 }
 
 func DefaultEventsConfig() EventsConfig {
 	return EventsConfig{
+		RdmaAsyncEvent: EventConfig{
+			Enabled: true,
+		},
 		RdmaWqeSlow: EventConfig{
 			Enabled: true,
 		},

@@ -34,6 +34,18 @@ func WithErrorTypeEventAttribute(errorTypeAttributeValue string) EventAttributeO
 	})
 }
 
+func WithNetworkLocalAddressEventAttribute(networkLocalAddressAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("network.local.address", networkLocalAddressAttributeValue)
+	})
+}
+
+func WithNetworkPeerAddressEventAttribute(networkPeerAddressAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("network.peer.address", networkPeerAddressAttributeValue)
+	})
+}
+
 func WithProcessPidEventAttribute(processPidAttributeValue int64) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutInt("process.pid", processPidAttributeValue)
@@ -52,6 +64,18 @@ func WithRdmaCqHandleEventAttribute(rdmaCqHandleAttributeValue string) EventAttr
 	})
 }
 
+func WithRdmaCqNumberEventAttribute(rdmaCqNumberAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.cq.number", rdmaCqNumberAttributeValue)
+	})
+}
+
+func WithRdmaCqSizeEventAttribute(rdmaCqSizeAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.cq.size", rdmaCqSizeAttributeValue)
+	})
+}
+
 func WithRdmaDeviceNumaNodeEventAttribute(rdmaDeviceNumaNodeAttributeValue int64) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutInt("rdma.device.numa_node", rdmaDeviceNumaNodeAttributeValue)
@@ -64,6 +88,12 @@ func WithRdmaDevicePortEventAttribute(rdmaDevicePortAttributeValue int64) EventA
 	})
 }
 
+func WithRdmaLocalGidEventAttribute(rdmaLocalGidAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.local.gid", rdmaLocalGidAttributeValue)
+	})
+}
+
 func WithRdmaLocalRankEventAttribute(rdmaLocalRankAttributeValue int64) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutInt("rdma.local_rank", rdmaLocalRankAttributeValue)
@@ -73,6 +103,18 @@ func WithRdmaLocalRankEventAttribute(rdmaLocalRankAttributeValue int64) EventAtt
 func WithRdmaNumaLocalityEventAttribute(rdmaNumaLocalityAttributeValue string) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutStr("rdma.numa.locality", rdmaNumaLocalityAttributeValue)
+	})
+}
+
+func WithRdmaPeerGidEventAttribute(rdmaPeerGidAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.peer.gid", rdmaPeerGidAttributeValue)
+	})
+}
+
+func WithRdmaPeerLidEventAttribute(rdmaPeerLidAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.peer.lid", rdmaPeerLidAttributeValue)
 	})
 }
 
@@ -100,9 +142,57 @@ func WithRdmaPollThreadNameEventAttribute(rdmaPollThreadNameAttributeValue strin
 	})
 }
 
+func WithRdmaQpAckTimeoutEventAttribute(rdmaQpAckTimeoutAttributeValue float64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutDouble("rdma.qp.ack_timeout", rdmaQpAckTimeoutAttributeValue)
+	})
+}
+
+func WithRdmaQpMinRnrTimerEventAttribute(rdmaQpMinRnrTimerAttributeValue float64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutDouble("rdma.qp.min_rnr_timer", rdmaQpMinRnrTimerAttributeValue)
+	})
+}
+
+func WithRdmaQpPathMtuEventAttribute(rdmaQpPathMtuAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.qp.path_mtu", rdmaQpPathMtuAttributeValue)
+	})
+}
+
 func WithRdmaQpRemoteNumberEventAttribute(rdmaQpRemoteNumberAttributeValue int64) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutInt("rdma.qp.remote_number", rdmaQpRemoteNumberAttributeValue)
+	})
+}
+
+func WithRdmaQpRetryCountEventAttribute(rdmaQpRetryCountAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.qp.retry_count", rdmaQpRetryCountAttributeValue)
+	})
+}
+
+func WithRdmaQpRnrRetryCountEventAttribute(rdmaQpRnrRetryCountAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.qp.rnr_retry_count", rdmaQpRnrRetryCountAttributeValue)
+	})
+}
+
+func WithRdmaQpServiceLevelEventAttribute(rdmaQpServiceLevelAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.qp.service_level", rdmaQpServiceLevelAttributeValue)
+	})
+}
+
+func WithRdmaQpStateEventAttribute(rdmaQpStateAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.qp.state", rdmaQpStateAttributeValue)
+	})
+}
+
+func WithRdmaQpTrafficClassEventAttribute(rdmaQpTrafficClassAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.qp.traffic_class", rdmaQpTrafficClassAttributeValue)
 	})
 }
 
@@ -118,9 +208,27 @@ func WithRdmaRankEventAttribute(rdmaRankAttributeValue int64) EventAttributeOpti
 	})
 }
 
+func WithRdmaRqLimitEventAttribute(rdmaRqLimitAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.rq.limit", rdmaRqLimitAttributeValue)
+	})
+}
+
+func WithRdmaSqLimitEventAttribute(rdmaSqLimitAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.sq.limit", rdmaSqLimitAttributeValue)
+	})
+}
+
 func WithRdmaSqOutstandingEventAttribute(rdmaSqOutstandingAttributeValue int64) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutInt("rdma.sq.outstanding", rdmaSqOutstandingAttributeValue)
+	})
+}
+
+func WithRdmaSqSignalsAllEventAttribute(rdmaSqSignalsAllAttributeValue bool) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutBool("rdma.sq.signals_all", rdmaSqSignalsAllAttributeValue)
 	})
 }
 
@@ -232,6 +340,47 @@ func WithThreadNameEventAttribute(threadNameAttributeValue string) EventAttribut
 	})
 }
 
+type eventRdmaAsyncEvent struct {
+	data   plog.LogRecordSlice // data buffer for generated log records.
+	config EventConfig         // event config provided by user.
+}
+
+func (e *eventRdmaAsyncEvent) recordEvent(ctx context.Context, timestamp pcommon.Timestamp, rdmaAsyncEventTypeAttributeValue string, rdmaDeviceNameAttributeValue string, rdmaQpNumberAttributeValue int64, options ...EventAttributeOption) {
+	if !e.config.Enabled {
+		return
+	}
+	dp := e.data.AppendEmpty()
+	dp.SetEventName("rdma.async_event")
+	dp.SetTimestamp(timestamp)
+
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		dp.SetTraceID(pcommon.TraceID(span.TraceID()))
+		dp.SetSpanID(pcommon.SpanID(span.SpanID()))
+	}
+	dp.Attributes().PutStr("rdma.async_event.type", rdmaAsyncEventTypeAttributeValue)
+	dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	dp.Attributes().PutInt("rdma.qp.number", rdmaQpNumberAttributeValue)
+
+	for _, op := range options {
+		op.apply(dp)
+	}
+}
+
+// emit appends recorded event data to a events slice and prepares it for recording another set of log records.
+func (e *eventRdmaAsyncEvent) emit(lrs plog.LogRecordSlice) {
+	if e.config.Enabled && e.data.Len() > 0 {
+		e.data.MoveAndAppendTo(lrs)
+	}
+}
+
+func newEventRdmaAsyncEvent(cfg EventConfig) eventRdmaAsyncEvent {
+	e := eventRdmaAsyncEvent{config: cfg}
+	if cfg.Enabled {
+		e.data = plog.NewLogRecordSlice()
+	}
+	return e
+}
+
 type eventRdmaWqeSlow struct {
 	data   plog.LogRecordSlice // data buffer for generated log records.
 	config EventConfig         // event config provided by user.
@@ -324,6 +473,7 @@ type LogsBuilder struct {
 	buildInfo                      component.BuildInfo // contains version information.
 	resourceAttributeIncludeFilter map[string]filter.Filter
 	resourceAttributeExcludeFilter map[string]filter.Filter
+	eventRdmaAsyncEvent            eventRdmaAsyncEvent
 	eventRdmaWqeSlow               eventRdmaWqeSlow
 	eventRdmaWqeStuck              eventRdmaWqeStuck
 }
@@ -339,6 +489,7 @@ func NewLogsBuilder(lbc LogsBuilderConfig, settings receiver.Settings) *LogsBuil
 		logsBuffer:                     plog.NewLogs(),
 		logRecordsBuffer:               plog.NewLogRecordSlice(),
 		buildInfo:                      settings.BuildInfo,
+		eventRdmaAsyncEvent:            newEventRdmaAsyncEvent(lbc.Events.RdmaAsyncEvent),
 		eventRdmaWqeSlow:               newEventRdmaWqeSlow(lbc.Events.RdmaWqeSlow),
 		eventRdmaWqeStuck:              newEventRdmaWqeStuck(lbc.Events.RdmaWqeStuck),
 		resourceAttributeIncludeFilter: make(map[string]filter.Filter),
@@ -453,6 +604,7 @@ func (lb *LogsBuilder) EmitForResource(options ...ResourceLogsOption) {
 	ils := rl.ScopeLogs().AppendEmpty()
 	ils.Scope().SetName(ScopeName)
 	ils.Scope().SetVersion(lb.buildInfo.Version)
+	lb.eventRdmaAsyncEvent.emit(ils.LogRecords())
 	lb.eventRdmaWqeSlow.emit(ils.LogRecords())
 	lb.eventRdmaWqeStuck.emit(ils.LogRecords())
 
@@ -489,6 +641,11 @@ func (lb *LogsBuilder) Emit(options ...ResourceLogsOption) plog.Logs {
 	logs := lb.logsBuffer
 	lb.logsBuffer = plog.NewLogs()
 	return logs
+}
+
+// RecordRdmaAsyncEventEvent adds a log record of rdma.async_event event.
+func (lb *LogsBuilder) RecordRdmaAsyncEventEvent(ctx context.Context, timestamp pcommon.Timestamp, rdmaAsyncEventTypeAttributeValue string, rdmaDeviceNameAttributeValue string, rdmaQpNumberAttributeValue int64, options ...EventAttributeOption) {
+	lb.eventRdmaAsyncEvent.recordEvent(ctx, timestamp, rdmaAsyncEventTypeAttributeValue, rdmaDeviceNameAttributeValue, rdmaQpNumberAttributeValue, options...)
 }
 
 // RecordRdmaWqeSlowEvent adds a log record of rdma.wqe.slow event.

@@ -1,0 +1,250 @@
+package tracer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+)
+
+// corePoint is one program at one function of the kernel's RDMA core.
+type corePoint struct {
+	function string
+	program  string
+	isReturn bool
+	// user is set for functions of ib_uverbs, which may not be loaded.
+	user bool
+	// newer is set for functions that kernels the tracer supports may lack.
+	newer bool
+}
+
+// corePoints lists the probes on the RDMA core, returns before entries. Plain
+// kprobes need no more than CAP_BPF and CAP_PERFMON; programs of type fentry
+// need CAP_SYS_ADMIN to name the type information of a module.
+var corePoints = []corePoint{
+	{function: "ib_modify_qp_with_udata", program: bpf.ResourcesProgLeaveModify, isReturn: true},
+	{function: "ib_modify_qp", program: bpf.ResourcesProgLeaveModify, isReturn: true},
+	{function: "ib_query_qp", program: bpf.ResourcesProgLeaveQuery, isReturn: true},
+	{function: "ib_query_qp", program: bpf.ResourcesProgEnterQuery},
+	{function: "ib_modify_qp_with_udata", program: bpf.ResourcesProgEnterModify},
+	{function: "ib_modify_qp", program: bpf.ResourcesProgEnterModify},
+	{function: "ib_destroy_qp_user", program: bpf.ResourcesProgEnterDestroy},
+	{function: "rdma_restrack_add", program: bpf.ResourcesProgEnterRestrackAdd},
+	{function: "ib_create_qp_user", program: bpf.ResourcesProgEnterCreateUser},
+	{function: "ib_create_qp_kernel", program: bpf.ResourcesProgEnterCreateKernel},
+	{function: "ib_dispatch_event", program: bpf.ResourcesProgEnterDispatchEvent},
+	{function: "ib_uverbs_qp_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
+	{function: "ib_uverbs_cq_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
+	{function: "ib_uverbs_srq_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
+	{function: "ib_uverbs_wq_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
+	{function: "__ib_qp_event_handler", program: bpf.ResourcesProgEnterQpEvent, newer: true},
+}
+
+// coreSide is the loaded programs and maps that watch the RDMA core.
+type coreSide struct {
+	collection *ebpf.Collection
+	links      []link.Link
+	// functions are those that are probed.
+	functions []string
+
+	// names guards devices, the indexes of devices by name.
+	names   sync.Mutex
+	devices map[string]uint32
+}
+
+// coreLosses are QPs that found no room, calls whose outcome was not seen, and
+// events that found the ring buffer full.
+type coreLosses struct{ qps, calls, events uint64 }
+
+func (l coreLosses) plus(other coreLosses) coreLosses {
+	return coreLosses{l.qps + other.qps, l.calls + other.calls, l.events + other.events}
+}
+
+// kernelQPs is for how many QPs of the kernel there is room: they take a
+// sixteenth of the memory for maps, and no more than about 2 MiB.
+func kernelQPs(bound uint64) uint32 {
+	const most = 8192
+	// The number of buckets is rounded up to a power of two.
+	each := (kernelQPBytes(most)-mapHeader)/most + bucketBytes
+	share := max(bound/16, mapHeader) - mapHeader
+	return uint32(max(min(share/each, most), 1))
+}
+
+// kernelQPBytes is what so many QPs take. Their table grows as they come and has
+// no elements for processors.
+func kernelQPBytes(n uint32) uint64 {
+	return estimateBytes(&ebpf.MapSpec{
+		Type: ebpf.Hash, MaxEntries: n,
+		KeySize:   uint32(unsafe.Sizeof(bpf.ResourcesKernelQpKey{})),
+		ValueSize: uint32(unsafe.Sizeof(bpf.ResourcesKernelQp{})),
+	}, 0)
+}
+
+// coreSpec reads the programs and maps, with room for so many QPs.
+func coreSpec(qps uint32) (*ebpf.CollectionSpec, error) {
+	spec, err := bpf.LoadResources()
+	if err != nil {
+		return nil, fmt.Errorf("reading the BPF objects of this build: %w", err)
+	}
+	spec.Maps[bpf.ResourcesMapKernelQps].MaxEntries = qps
+	return spec, nil
+}
+
+// coreMapBytes is what the maps take with a bound for all maps, on a machine with
+// so many possible processors.
+func coreMapBytes(bound uint64, cpus int) (uint64, error) {
+	spec, err := coreSpec(kernelQPs(bound))
+	if err != nil {
+		return 0, err
+	}
+	sum := uint64(0)
+	for _, m := range spec.Maps {
+		sum += estimateBytes(m, cpus)
+	}
+	return sum, nil
+}
+
+// loadCore loads the programs, with room for so many QPs, and attaches them to
+// the functions that this kernel has; withUser says whether ib_uverbs is loaded.
+// missing lists the functions that it lacks and should have.
+func loadCore(qps uint32, withUser bool) (side *coreSide, missing []string, err error) {
+	spec, err := coreSpec(qps)
+	if err != nil {
+		return nil, nil, err
+	}
+	collection, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return nil, nil, coreLoadError(err)
+	}
+	side = &coreSide{collection: collection}
+	for _, p := range corePoints {
+		if p.user && !withUser {
+			continue
+		}
+		l, err := attachCore(collection.Programs[p.program], p)
+		switch {
+		case err == nil:
+			side.links = append(side.links, l)
+			if !slices.Contains(side.functions, p.function) {
+				side.functions = append(side.functions, p.function)
+			}
+		case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EINVAL):
+			return nil, nil, errors.Join(fmt.Errorf("kprobe on %s: %w", p.function, err), side.close())
+		case !p.newer && !slices.Contains(missing, p.function):
+			missing = append(missing, p.function)
+		}
+	}
+	return side, missing, nil
+}
+
+// coreLoadError names the most likely reason for which the programs are not
+// accepted. A core that is built in has its types among the kernel's.
+func coreLoadError(err error) error {
+	verifier := new(ebpf.VerifierError)
+	_, missing := os.Stat("/sys/kernel/btf/ib_core")
+	if errors.As(err, &verifier) && missing != nil {
+		return &KernelError{
+			Need:    "type information of the module ib_core (CONFIG_DEBUG_INFO_BTF_MODULES)",
+			Release: kernelRelease(), Err: err,
+		}
+	}
+	return loadError(err)
+}
+
+func attachCore(program *ebpf.Program, p corePoint) (link.Link, error) {
+	if p.isReturn {
+		return link.Kretprobe(p.function, program, nil)
+	}
+	return link.Kprobe(p.function, program, nil)
+}
+
+func (s *coreSide) close() error {
+	err := closeLinks(s.links)
+	s.links = nil
+	s.collection.Close()
+	return err
+}
+
+func (s *coreSide) losses() coreLosses {
+	read := func(variable string) (n uint64) {
+		if err := s.collection.Variables[variable].Get(&n); err != nil {
+			return 0
+		}
+		return n
+	}
+	return coreLosses{
+		qps:    read(bpf.ResourcesVarKernelQpsFull),
+		calls:  read(bpf.ResourcesVarCoreCallsLost),
+		events: read(bpf.ResourcesVarAsyncEventsLost),
+	}
+}
+
+// find returns what is known of a QP of a device, whoever owns it.
+func (s *coreSide) find(number uint32, device string) (qp bpf.ResourcesKernelQp, ok bool) {
+	index, ok := s.deviceIndex(device)
+	if !ok {
+		return qp, false
+	}
+	key := bpf.ResourcesKernelQpKey{Device: index, QpNum: number}
+	err := s.collection.Maps[bpf.ResourcesMapKernelQps].Lookup(&key, &qp)
+	return qp, err == nil
+}
+
+func (s *coreSide) deviceIndex(name string) (uint32, bool) {
+	s.names.Lock()
+	defer s.names.Unlock()
+	if index, ok := s.devices[name]; ok {
+		return index, true
+	}
+	s.devices = map[string]uint32{}
+	var index uint32
+	var label bpf.ResourcesDeviceLabel
+	entries := s.collection.Maps[bpf.ResourcesMapKernelDevices].Iterate()
+	for entries.Next(&index, &label) {
+		s.devices[commName(label.Name[:])] = index
+	}
+	index, ok := s.devices[name]
+	return index, ok
+}
+
+// sweep removes the QPs that were destroyed some time ago.
+func (s *coreSide) sweep(now uint64) error {
+	var key bpf.ResourcesKernelQpKey
+	var qp bpf.ResourcesKernelQp
+	return deleteMatching(s.collection.Maps[bpf.ResourcesMapKernelQps], &key, &qp, func() bool {
+		return qp.EndedNs != 0 && now > qp.EndedNs+uint64(quarantine)
+	})
+}
+
+// coreModules are the modules that the probes stand in. Their types are those of
+// what is loaded at present.
+var coreModules = []string{"ib_core", userModule}
+
+// userModule serves the verbs of processes.
+const userModule = "ib_uverbs"
+
+// moduleState identifies what of coreModules is loaded: a module that is loaded
+// anew has another directory. It is "" without ib_core.
+func moduleState(directory string) string {
+	var state []string
+	for _, name := range coreModules {
+		var stat unix.Stat_t
+		if err := unix.Stat(directory+"/"+name, &stat); err != nil {
+			if name == "ib_core" {
+				return ""
+			}
+			continue
+		}
+		state = append(state, fmt.Sprint(name, " ", stat.Ino))
+	}
+	return strings.Join(state, ", ")
+}

@@ -1,0 +1,49 @@
+package tracer
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// Without the RDMA core nothing is known, and nothing fails.
+func TestResourcesWithoutCore(t *testing.T) {
+	cfg, err := Config{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newResources(cfg)
+	defer r.close()
+	if _, ok := r.find(verbs.QueueID{QPNumber: 1}, "mlx5_0"); ok {
+		t.Error("a QP was found")
+	}
+	if _, ok := r.probeInfo(); ok {
+		t.Error("there are probes")
+	}
+	if err := r.sweep(1 << 60); err != nil {
+		t.Error(err)
+	}
+	if r.events() != nil || r.mapBytes() != 0 {
+		t.Error("there are maps")
+	}
+	losses := map[string]uint64{}
+	r.addLosses(losses)
+	if n, ok := losses["kernel_qp_map_full"]; !ok || n != 0 || len(losses) != 3 {
+		t.Errorf("losses %v", losses)
+	}
+}
+
+// An entry whose return is probed later would be taken for a call that does not
+// end.
+func TestReturnsAreProbedBeforeEntries(t *testing.T) {
+	for i, p := range corePoints {
+		if p.isReturn && slices.ContainsFunc(corePoints[:i], func(q corePoint) bool { return q.function == p.function }) {
+			t.Errorf("%s is probed at its entry first", p.function)
+		}
+		if strings.HasPrefix(p.function, userModule) != p.user {
+			t.Errorf("%s: of %s or not", p.function, userModule)
+		}
+	}
+}
