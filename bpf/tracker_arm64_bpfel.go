@@ -13,6 +13,40 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type TrackerBuild struct {
+	_    structs.HostLayout
+	Call struct {
+		_           structs.HostLayout
+		EntryNs     uint64
+		Stack       uint64
+		Instruction uint64
+		Object      uint64
+		List        uint64
+		Bad         uint64
+		First       uint64
+		Generation  uint64
+		Serial      uint64
+		Unread      uint64
+		Slot        uint32
+		Count       uint32
+		Cookie      uint32
+		Active      uint32
+		Overlapped  uint32
+		Function    uint32
+	}
+	Qp       uint64
+	Library  uint32
+	Count    uint32
+	Requests [256]struct {
+		_         structs.HostLayout
+		WrId      uint64
+		Bytes     uint32
+		Operation uint8
+		Flags     uint8
+		Pad       [2]uint8
+	}
+}
+
 type TrackerControlEvent struct {
 	_           structs.HostLayout
 	Incarnation uint64
@@ -24,11 +58,12 @@ type TrackerControlEvent struct {
 type TrackerControlKind uint32
 
 const (
-	TrackerControlKindCONTROL_NEW_FILE    TrackerControlKind = 0
-	TrackerControlKindCONTROL_NEW_CONTEXT TrackerControlKind = 1
-	TrackerControlKindCONTROL_NEW_PROCESS TrackerControlKind = 2
-	TrackerControlKindCONTROL_EXEC        TrackerControlKind = 3
-	TrackerControlKindCONTROL_EXIT        TrackerControlKind = 4
+	TrackerControlKindCONTROL_NEW_FILE      TrackerControlKind = 0
+	TrackerControlKindCONTROL_NEW_CONTEXT   TrackerControlKind = 1
+	TrackerControlKindCONTROL_NEW_PROCESS   TrackerControlKind = 2
+	TrackerControlKindCONTROL_EXEC          TrackerControlKind = 3
+	TrackerControlKindCONTROL_EXIT          TrackerControlKind = 4
+	TrackerControlKindCONTROL_NEW_FUNCTIONS TrackerControlKind = 5
 )
 
 type TrackerCounter uint32
@@ -72,16 +107,32 @@ const (
 	TrackerCounterLOSS_CONTENDED            TrackerCounter = 35
 	TrackerCounterLOSS_SEARCH_TOO_LONG      TrackerCounter = 36
 	TrackerCounterLOSS_QUEUE_BROKEN         TrackerCounter = 37
-	TrackerCounterDUPLICATE_HITS            TrackerCounter = 38
-	TrackerCounterSLOW_SEEN                 TrackerCounter = 39
-	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 40
-	TrackerCounterCOUNTERS                  TrackerCounter = 41
+	TrackerCounterLOSS_CHAIN_NOT_BEGUN      TrackerCounter = 38
+	TrackerCounterLOSS_QP_NUMBER            TrackerCounter = 39
+	TrackerCounterDUPLICATE_HITS            TrackerCounter = 40
+	TrackerCounterSLOW_SEEN                 TrackerCounter = 41
+	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 42
+	TrackerCounterCOUNTERS                  TrackerCounter = 43
 )
 
 type TrackerCq struct {
 	_           structs.HostLayout
 	ShortPollNs uint64
 }
+
+type TrackerCqFunction uint32
+
+const (
+	TrackerCqFunctionCQ_START_POLL      TrackerCqFunction = 0
+	TrackerCqFunctionCQ_NEXT_POLL       TrackerCqFunction = 1
+	TrackerCqFunctionCQ_END_POLL        TrackerCqFunction = 2
+	TrackerCqFunctionCQ_READ_OPCODE     TrackerCqFunction = 3
+	TrackerCqFunctionCQ_READ_VENDOR_ERR TrackerCqFunction = 4
+	TrackerCqFunctionCQ_READ_BYTE_LEN   TrackerCqFunction = 5
+	TrackerCqFunctionCQ_READ_IMM        TrackerCqFunction = 6
+	TrackerCqFunctionCQ_READ_QP_NUM     TrackerCqFunction = 7
+	TrackerCqFunctionCQ_FUNCTIONS       TrackerCqFunction = 8
+)
 
 type TrackerCqKey struct {
 	_           structs.HostLayout
@@ -136,6 +187,67 @@ const (
 	TrackerEntryStateENTRY_LOST      TrackerEntryState = 6
 )
 
+type TrackerExtendedCq struct {
+	_              structs.HostLayout
+	Instruction    uint64
+	Stack          uint64
+	Ns             uint64
+	Library        uint32
+	FirstDelivered uint32
+}
+
+type TrackerExtendedKey struct {
+	_           structs.HostLayout
+	Incarnation uint64
+	Digest      uint64
+	Tgid        uint32
+	Kind        uint32
+}
+
+type TrackerExtendedKind uint32
+
+const (
+	TrackerExtendedKindEXTENDED_QP TrackerExtendedKind = 0
+	TrackerExtendedKindEXTENDED_CQ TrackerExtendedKind = 1
+)
+
+type TrackerExtendedReader struct {
+	_       structs.HostLayout
+	Offsets [4]int32
+	Steps   uint32
+	Size    uint32
+	Swap    uint32
+	Shift   uint32
+	Mask    uint64
+}
+
+type TrackerExtendedRole uint32
+
+const (
+	TrackerExtendedRoleROLE_START                TrackerExtendedRole = 0
+	TrackerExtendedRoleROLE_BUILD                TrackerExtendedRole = 1
+	TrackerExtendedRoleROLE_SET_SGE              TrackerExtendedRole = 2
+	TrackerExtendedRoleROLE_SET_SGE_LIST         TrackerExtendedRole = 3
+	TrackerExtendedRoleROLE_SET_INLINE_DATA      TrackerExtendedRole = 4
+	TrackerExtendedRoleROLE_SET_INLINE_DATA_LIST TrackerExtendedRole = 5
+	TrackerExtendedRoleROLE_COMPLETE             TrackerExtendedRole = 6
+	TrackerExtendedRoleROLE_ABORT                TrackerExtendedRole = 7
+	TrackerExtendedRoleROLE_NEXT_POLL            TrackerExtendedRole = 8
+	TrackerExtendedRoleROLE_END_POLL             TrackerExtendedRole = 9
+)
+
+type TrackerExtendedSet struct {
+	_          structs.HostLayout
+	Pointers   [22]uint64
+	AttachedNs uint64
+	Refused    uint32
+	Library    uint32
+	QpNum      TrackerExtendedReader
+	Opcode     TrackerExtendedReader
+	ByteLen    TrackerExtendedReader
+	VendorErr  TrackerExtendedReader
+}
+
 type TrackerFileKey struct {
 	_          structs.HostLayout
 	Inode      uint64
@@ -176,6 +288,34 @@ type TrackerProcess struct {
 	LossEpoch   uint32
 	Pad         uint32
 }
+
+type TrackerQpFunction uint32
+
+const (
+	TrackerQpFunctionQP_ATOMIC_CMP_SWP       TrackerQpFunction = 0
+	TrackerQpFunctionQP_ATOMIC_FETCH_ADD     TrackerQpFunction = 1
+	TrackerQpFunctionQP_BIND_MW              TrackerQpFunction = 2
+	TrackerQpFunctionQP_LOCAL_INV            TrackerQpFunction = 3
+	TrackerQpFunctionQP_RDMA_READ            TrackerQpFunction = 4
+	TrackerQpFunctionQP_RDMA_WRITE           TrackerQpFunction = 5
+	TrackerQpFunctionQP_RDMA_WRITE_IMM       TrackerQpFunction = 6
+	TrackerQpFunctionQP_SEND                 TrackerQpFunction = 7
+	TrackerQpFunctionQP_SEND_IMM             TrackerQpFunction = 8
+	TrackerQpFunctionQP_SEND_INV             TrackerQpFunction = 9
+	TrackerQpFunctionQP_SEND_TSO             TrackerQpFunction = 10
+	TrackerQpFunctionQP_SET_UD_ADDR          TrackerQpFunction = 11
+	TrackerQpFunctionQP_SET_XRC_SRQN         TrackerQpFunction = 12
+	TrackerQpFunctionQP_SET_INLINE_DATA      TrackerQpFunction = 13
+	TrackerQpFunctionQP_SET_INLINE_DATA_LIST TrackerQpFunction = 14
+	TrackerQpFunctionQP_SET_SGE              TrackerQpFunction = 15
+	TrackerQpFunctionQP_SET_SGE_LIST         TrackerQpFunction = 16
+	TrackerQpFunctionQP_START                TrackerQpFunction = 17
+	TrackerQpFunctionQP_COMPLETE             TrackerQpFunction = 18
+	TrackerQpFunctionQP_ABORT                TrackerQpFunction = 19
+	TrackerQpFunctionQP_ATOMIC_WRITE         TrackerQpFunction = 20
+	TrackerQpFunctionQP_FLUSH                TrackerQpFunction = 21
+	TrackerQpFunctionQP_FUNCTIONS            TrackerQpFunction = 22
+)
 
 type TrackerQueue struct {
 	_             structs.HostLayout
@@ -436,6 +576,25 @@ type TrackerThread struct {
 		Overlapped  uint32
 		Function    uint32
 	}
+	ExtendedPoll struct {
+		_           structs.HostLayout
+		EntryNs     uint64
+		Stack       uint64
+		Instruction uint64
+		Object      uint64
+		List        uint64
+		Bad         uint64
+		First       uint64
+		Generation  uint64
+		Serial      uint64
+		Unread      uint64
+		Slot        uint32
+		Count       uint32
+		Cookie      uint32
+		Active      uint32
+		Overlapped  uint32
+		Function    uint32
+	}
 	SiteDigest      uint64
 	SiteHits        uint32
 	SiteLibrary     uint32
@@ -505,6 +664,7 @@ type TrackerThread struct {
 		HasBusy     uint8
 		Pad2        [6]uint8
 	}
+	Set TrackerExtendedSet
 }
 
 type TrackerTraceContext struct {
@@ -517,69 +677,81 @@ type TrackerTraceContext struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	TrackerMapAggregates        = "aggregates"
-	TrackerMapControlEvents     = "control_events"
-	TrackerMapCounters          = "counters"
-	TrackerMapCqs               = "cqs"
-	TrackerMapDeviceIndex       = "device_index"
-	TrackerMapDevices           = "devices"
-	TrackerMapEmptySeries       = "empty_series"
-	TrackerMapEntrySpans        = "entry_spans"
-	TrackerMapExcluded          = "excluded"
-	TrackerMapFreeQueues        = "free_queues"
-	TrackerMapFreeSegments      = "free_segments"
-	TrackerMapIterations        = "iterations"
-	TrackerMapLibraries         = "libraries"
-	TrackerMapPollFunctions     = "poll_functions"
-	TrackerMapPollers           = "pollers"
-	TrackerMapProcesses         = "processes"
-	TrackerMapQueueIndex        = "queue_index"
-	TrackerMapQueues            = "queues"
-	TrackerMapRejected          = "rejected"
-	TrackerMapSeenFiles         = "seen_files"
-	TrackerMapSegments          = "segments"
-	TrackerMapSites             = "sites"
-	TrackerMapSlowEvents        = "slow_events"
-	TrackerMapThreads           = "threads"
-	TrackerMapTold              = "told"
-	TrackerMapTracesCtxV1       = "traces_ctx_v1"
-	TrackerMapUntrackedQueues   = "untracked_queues"
-	TrackerProgCompletionSite   = "completion_site"
-	TrackerProgEnterCmdCreateQp = "enter_cmd_create_qp"
-	TrackerProgEnterCreateQp    = "enter_create_qp"
-	TrackerProgEnterDestroyQp   = "enter_destroy_qp"
-	TrackerProgEnterModifyQp    = "enter_modify_qp"
-	TrackerProgEnterPollCq      = "enter_poll_cq"
-	TrackerProgEnterPostRecv    = "enter_post_recv"
-	TrackerProgEnterPostSend    = "enter_post_send"
-	TrackerProgEnterPostSrqRecv = "enter_post_srq_recv"
-	TrackerProgEnterSetOps      = "enter_set_ops"
-	TrackerProgLeaveCmdCreateQp = "leave_cmd_create_qp"
-	TrackerProgLeaveCreateQp    = "leave_create_qp"
-	TrackerProgLeavePollCq      = "leave_poll_cq"
-	TrackerProgLeavePostRecv    = "leave_post_recv"
-	TrackerProgLeavePostSend    = "leave_post_send"
-	TrackerProgMapFile          = "map_file"
-	TrackerProgProcessExec      = "process_exec"
-	TrackerProgProcessExit      = "process_exit"
-	TrackerProgSchedSwitch      = "sched_switch"
-	TrackerVarCollection        = "collection"
-	TrackerVarHaveTraceContexts = "have_trace_contexts"
-	TrackerVarHistogramEdges    = "histogram_edges"
-	TrackerVarNextDevice        = "next_device"
-	TrackerVarSomeZero          = "some_zero"
-	TrackerVarThresholdNs       = "threshold_ns"
-	TrackerVarTypeControlEvent  = "type_control_event"
-	TrackerVarTypeControlKind   = "type_control_kind"
-	TrackerVarTypeCounter       = "type_counter"
-	TrackerVarTypeEntryState    = "type_entry_state"
-	TrackerVarTypeQueueEnd      = "type_queue_end"
-	TrackerVarTypeQueueSync     = "type_queue_sync"
-	TrackerVarTypeSitePlaceKind = "type_site_place_kind"
-	TrackerVarTypeSlowEvent     = "type_slow_event"
-	TrackerVarTypeStage         = "type_stage"
-	TrackerVarWakeupBytes       = "wakeup_bytes"
-	TrackerVarWatchExecs        = "watch_execs"
+	TrackerMapAggregates         = "aggregates"
+	TrackerMapBuilds             = "builds"
+	TrackerMapControlEvents      = "control_events"
+	TrackerMapCounters           = "counters"
+	TrackerMapCqs                = "cqs"
+	TrackerMapDeviceIndex        = "device_index"
+	TrackerMapDevices            = "devices"
+	TrackerMapEmptySeries        = "empty_series"
+	TrackerMapEntrySpans         = "entry_spans"
+	TrackerMapExcluded           = "excluded"
+	TrackerMapExtendedCqs        = "extended_cqs"
+	TrackerMapExtendedSets       = "extended_sets"
+	TrackerMapFreeQueues         = "free_queues"
+	TrackerMapFreeSegments       = "free_segments"
+	TrackerMapIterations         = "iterations"
+	TrackerMapLibraries          = "libraries"
+	TrackerMapPollFunctions      = "poll_functions"
+	TrackerMapPollers            = "pollers"
+	TrackerMapProcesses          = "processes"
+	TrackerMapQueueIndex         = "queue_index"
+	TrackerMapQueues             = "queues"
+	TrackerMapRejected           = "rejected"
+	TrackerMapSeenFiles          = "seen_files"
+	TrackerMapSegments           = "segments"
+	TrackerMapSites              = "sites"
+	TrackerMapSlowEvents         = "slow_events"
+	TrackerMapThreads            = "threads"
+	TrackerMapTold               = "told"
+	TrackerMapTracesCtxV1        = "traces_ctx_v1"
+	TrackerMapUntrackedQueues    = "untracked_queues"
+	TrackerProgCompletionSite    = "completion_site"
+	TrackerProgEnterCmdCreateQp  = "enter_cmd_create_qp"
+	TrackerProgEnterCreateQp     = "enter_create_qp"
+	TrackerProgEnterDestroyQp    = "enter_destroy_qp"
+	TrackerProgEnterExtendedPoll = "enter_extended_poll"
+	TrackerProgEnterExtendedPost = "enter_extended_post"
+	TrackerProgEnterModifyQp     = "enter_modify_qp"
+	TrackerProgEnterPollCq       = "enter_poll_cq"
+	TrackerProgEnterPostRecv     = "enter_post_recv"
+	TrackerProgEnterPostSend     = "enter_post_send"
+	TrackerProgEnterPostSrqRecv  = "enter_post_srq_recv"
+	TrackerProgEnterSetOps       = "enter_set_ops"
+	TrackerProgEnterWrComplete   = "enter_wr_complete"
+	TrackerProgLeaveCmdCreateQp  = "leave_cmd_create_qp"
+	TrackerProgLeaveCreateQp     = "leave_create_qp"
+	TrackerProgLeaveNextPoll     = "leave_next_poll"
+	TrackerProgLeavePollCq       = "leave_poll_cq"
+	TrackerProgLeavePostRecv     = "leave_post_recv"
+	TrackerProgLeavePostSend     = "leave_post_send"
+	TrackerProgLeaveWrComplete   = "leave_wr_complete"
+	TrackerProgMapFile           = "map_file"
+	TrackerProgProcessExec       = "process_exec"
+	TrackerProgProcessExit       = "process_exit"
+	TrackerProgSchedSwitch       = "sched_switch"
+	TrackerVarCollection         = "collection"
+	TrackerVarHaveTraceContexts  = "have_trace_contexts"
+	TrackerVarHistogramEdges     = "histogram_edges"
+	TrackerVarNextDevice         = "next_device"
+	TrackerVarSomeZero           = "some_zero"
+	TrackerVarThresholdNs        = "threshold_ns"
+	TrackerVarTypeControlEvent   = "type_control_event"
+	TrackerVarTypeControlKind    = "type_control_kind"
+	TrackerVarTypeCounter        = "type_counter"
+	TrackerVarTypeCqFunction     = "type_cq_function"
+	TrackerVarTypeEntryState     = "type_entry_state"
+	TrackerVarTypeExtendedKind   = "type_extended_kind"
+	TrackerVarTypeExtendedRole   = "type_extended_role"
+	TrackerVarTypeQpFunction     = "type_qp_function"
+	TrackerVarTypeQueueEnd       = "type_queue_end"
+	TrackerVarTypeQueueSync      = "type_queue_sync"
+	TrackerVarTypeSitePlaceKind  = "type_site_place_kind"
+	TrackerVarTypeSlowEvent      = "type_slow_event"
+	TrackerVarTypeStage          = "type_stage"
+	TrackerVarWakeupBytes        = "wakeup_bytes"
+	TrackerVarWatchExecs         = "watch_execs"
 )
 
 // LoadTracker returns the embedded CollectionSpec for Tracker.
@@ -624,25 +796,30 @@ type TrackerSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type TrackerProgramSpecs struct {
-	CompletionSite   *ebpf.ProgramSpec `ebpf:"completion_site"`
-	EnterCmdCreateQp *ebpf.ProgramSpec `ebpf:"enter_cmd_create_qp"`
-	EnterCreateQp    *ebpf.ProgramSpec `ebpf:"enter_create_qp"`
-	EnterDestroyQp   *ebpf.ProgramSpec `ebpf:"enter_destroy_qp"`
-	EnterModifyQp    *ebpf.ProgramSpec `ebpf:"enter_modify_qp"`
-	EnterPollCq      *ebpf.ProgramSpec `ebpf:"enter_poll_cq"`
-	EnterPostRecv    *ebpf.ProgramSpec `ebpf:"enter_post_recv"`
-	EnterPostSend    *ebpf.ProgramSpec `ebpf:"enter_post_send"`
-	EnterPostSrqRecv *ebpf.ProgramSpec `ebpf:"enter_post_srq_recv"`
-	EnterSetOps      *ebpf.ProgramSpec `ebpf:"enter_set_ops"`
-	LeaveCmdCreateQp *ebpf.ProgramSpec `ebpf:"leave_cmd_create_qp"`
-	LeaveCreateQp    *ebpf.ProgramSpec `ebpf:"leave_create_qp"`
-	LeavePollCq      *ebpf.ProgramSpec `ebpf:"leave_poll_cq"`
-	LeavePostRecv    *ebpf.ProgramSpec `ebpf:"leave_post_recv"`
-	LeavePostSend    *ebpf.ProgramSpec `ebpf:"leave_post_send"`
-	MapFile          *ebpf.ProgramSpec `ebpf:"map_file"`
-	ProcessExec      *ebpf.ProgramSpec `ebpf:"process_exec"`
-	ProcessExit      *ebpf.ProgramSpec `ebpf:"process_exit"`
-	SchedSwitch      *ebpf.ProgramSpec `ebpf:"sched_switch"`
+	CompletionSite    *ebpf.ProgramSpec `ebpf:"completion_site"`
+	EnterCmdCreateQp  *ebpf.ProgramSpec `ebpf:"enter_cmd_create_qp"`
+	EnterCreateQp     *ebpf.ProgramSpec `ebpf:"enter_create_qp"`
+	EnterDestroyQp    *ebpf.ProgramSpec `ebpf:"enter_destroy_qp"`
+	EnterExtendedPoll *ebpf.ProgramSpec `ebpf:"enter_extended_poll"`
+	EnterExtendedPost *ebpf.ProgramSpec `ebpf:"enter_extended_post"`
+	EnterModifyQp     *ebpf.ProgramSpec `ebpf:"enter_modify_qp"`
+	EnterPollCq       *ebpf.ProgramSpec `ebpf:"enter_poll_cq"`
+	EnterPostRecv     *ebpf.ProgramSpec `ebpf:"enter_post_recv"`
+	EnterPostSend     *ebpf.ProgramSpec `ebpf:"enter_post_send"`
+	EnterPostSrqRecv  *ebpf.ProgramSpec `ebpf:"enter_post_srq_recv"`
+	EnterSetOps       *ebpf.ProgramSpec `ebpf:"enter_set_ops"`
+	EnterWrComplete   *ebpf.ProgramSpec `ebpf:"enter_wr_complete"`
+	LeaveCmdCreateQp  *ebpf.ProgramSpec `ebpf:"leave_cmd_create_qp"`
+	LeaveCreateQp     *ebpf.ProgramSpec `ebpf:"leave_create_qp"`
+	LeaveNextPoll     *ebpf.ProgramSpec `ebpf:"leave_next_poll"`
+	LeavePollCq       *ebpf.ProgramSpec `ebpf:"leave_poll_cq"`
+	LeavePostRecv     *ebpf.ProgramSpec `ebpf:"leave_post_recv"`
+	LeavePostSend     *ebpf.ProgramSpec `ebpf:"leave_post_send"`
+	LeaveWrComplete   *ebpf.ProgramSpec `ebpf:"leave_wr_complete"`
+	MapFile           *ebpf.ProgramSpec `ebpf:"map_file"`
+	ProcessExec       *ebpf.ProgramSpec `ebpf:"process_exec"`
+	ProcessExit       *ebpf.ProgramSpec `ebpf:"process_exit"`
+	SchedSwitch       *ebpf.ProgramSpec `ebpf:"sched_switch"`
 }
 
 // TrackerMapSpecs contains maps before they are loaded into the kernel.
@@ -650,6 +827,7 @@ type TrackerProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type TrackerMapSpecs struct {
 	Aggregates      *ebpf.MapSpec `ebpf:"aggregates"`
+	Builds          *ebpf.MapSpec `ebpf:"builds"`
 	ControlEvents   *ebpf.MapSpec `ebpf:"control_events"`
 	Counters        *ebpf.MapSpec `ebpf:"counters"`
 	Cqs             *ebpf.MapSpec `ebpf:"cqs"`
@@ -658,6 +836,8 @@ type TrackerMapSpecs struct {
 	EmptySeries     *ebpf.MapSpec `ebpf:"empty_series"`
 	EntrySpans      *ebpf.MapSpec `ebpf:"entry_spans"`
 	Excluded        *ebpf.MapSpec `ebpf:"excluded"`
+	ExtendedCqs     *ebpf.MapSpec `ebpf:"extended_cqs"`
+	ExtendedSets    *ebpf.MapSpec `ebpf:"extended_sets"`
 	FreeQueues      *ebpf.MapSpec `ebpf:"free_queues"`
 	FreeSegments    *ebpf.MapSpec `ebpf:"free_segments"`
 	Iterations      *ebpf.MapSpec `ebpf:"iterations"`
@@ -691,7 +871,11 @@ type TrackerVariableSpecs struct {
 	TypeControlEvent  *ebpf.VariableSpec `ebpf:"type_control_event"`
 	TypeControlKind   *ebpf.VariableSpec `ebpf:"type_control_kind"`
 	TypeCounter       *ebpf.VariableSpec `ebpf:"type_counter"`
+	TypeCqFunction    *ebpf.VariableSpec `ebpf:"type_cq_function"`
 	TypeEntryState    *ebpf.VariableSpec `ebpf:"type_entry_state"`
+	TypeExtendedKind  *ebpf.VariableSpec `ebpf:"type_extended_kind"`
+	TypeExtendedRole  *ebpf.VariableSpec `ebpf:"type_extended_role"`
+	TypeQpFunction    *ebpf.VariableSpec `ebpf:"type_qp_function"`
 	TypeQueueEnd      *ebpf.VariableSpec `ebpf:"type_queue_end"`
 	TypeQueueSync     *ebpf.VariableSpec `ebpf:"type_queue_sync"`
 	TypeSitePlaceKind *ebpf.VariableSpec `ebpf:"type_site_place_kind"`
@@ -722,6 +906,7 @@ func (o *TrackerObjects) Close() error {
 // It can be passed to LoadTrackerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TrackerMaps struct {
 	Aggregates      *ebpf.Map `ebpf:"aggregates"`
+	Builds          *ebpf.Map `ebpf:"builds"`
 	ControlEvents   *ebpf.Map `ebpf:"control_events"`
 	Counters        *ebpf.Map `ebpf:"counters"`
 	Cqs             *ebpf.Map `ebpf:"cqs"`
@@ -730,6 +915,8 @@ type TrackerMaps struct {
 	EmptySeries     *ebpf.Map `ebpf:"empty_series"`
 	EntrySpans      *ebpf.Map `ebpf:"entry_spans"`
 	Excluded        *ebpf.Map `ebpf:"excluded"`
+	ExtendedCqs     *ebpf.Map `ebpf:"extended_cqs"`
+	ExtendedSets    *ebpf.Map `ebpf:"extended_sets"`
 	FreeQueues      *ebpf.Map `ebpf:"free_queues"`
 	FreeSegments    *ebpf.Map `ebpf:"free_segments"`
 	Iterations      *ebpf.Map `ebpf:"iterations"`
@@ -753,6 +940,7 @@ type TrackerMaps struct {
 func (m *TrackerMaps) Close() error {
 	return _TrackerClose(
 		m.Aggregates,
+		m.Builds,
 		m.ControlEvents,
 		m.Counters,
 		m.Cqs,
@@ -761,6 +949,8 @@ func (m *TrackerMaps) Close() error {
 		m.EmptySeries,
 		m.EntrySpans,
 		m.Excluded,
+		m.ExtendedCqs,
+		m.ExtendedSets,
 		m.FreeQueues,
 		m.FreeSegments,
 		m.Iterations,
@@ -795,7 +985,11 @@ type TrackerVariables struct {
 	TypeControlEvent  *ebpf.Variable `ebpf:"type_control_event"`
 	TypeControlKind   *ebpf.Variable `ebpf:"type_control_kind"`
 	TypeCounter       *ebpf.Variable `ebpf:"type_counter"`
+	TypeCqFunction    *ebpf.Variable `ebpf:"type_cq_function"`
 	TypeEntryState    *ebpf.Variable `ebpf:"type_entry_state"`
+	TypeExtendedKind  *ebpf.Variable `ebpf:"type_extended_kind"`
+	TypeExtendedRole  *ebpf.Variable `ebpf:"type_extended_role"`
+	TypeQpFunction    *ebpf.Variable `ebpf:"type_qp_function"`
 	TypeQueueEnd      *ebpf.Variable `ebpf:"type_queue_end"`
 	TypeQueueSync     *ebpf.Variable `ebpf:"type_queue_sync"`
 	TypeSitePlaceKind *ebpf.Variable `ebpf:"type_site_place_kind"`
@@ -809,25 +1003,30 @@ type TrackerVariables struct {
 //
 // It can be passed to LoadTrackerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TrackerPrograms struct {
-	CompletionSite   *ebpf.Program `ebpf:"completion_site"`
-	EnterCmdCreateQp *ebpf.Program `ebpf:"enter_cmd_create_qp"`
-	EnterCreateQp    *ebpf.Program `ebpf:"enter_create_qp"`
-	EnterDestroyQp   *ebpf.Program `ebpf:"enter_destroy_qp"`
-	EnterModifyQp    *ebpf.Program `ebpf:"enter_modify_qp"`
-	EnterPollCq      *ebpf.Program `ebpf:"enter_poll_cq"`
-	EnterPostRecv    *ebpf.Program `ebpf:"enter_post_recv"`
-	EnterPostSend    *ebpf.Program `ebpf:"enter_post_send"`
-	EnterPostSrqRecv *ebpf.Program `ebpf:"enter_post_srq_recv"`
-	EnterSetOps      *ebpf.Program `ebpf:"enter_set_ops"`
-	LeaveCmdCreateQp *ebpf.Program `ebpf:"leave_cmd_create_qp"`
-	LeaveCreateQp    *ebpf.Program `ebpf:"leave_create_qp"`
-	LeavePollCq      *ebpf.Program `ebpf:"leave_poll_cq"`
-	LeavePostRecv    *ebpf.Program `ebpf:"leave_post_recv"`
-	LeavePostSend    *ebpf.Program `ebpf:"leave_post_send"`
-	MapFile          *ebpf.Program `ebpf:"map_file"`
-	ProcessExec      *ebpf.Program `ebpf:"process_exec"`
-	ProcessExit      *ebpf.Program `ebpf:"process_exit"`
-	SchedSwitch      *ebpf.Program `ebpf:"sched_switch"`
+	CompletionSite    *ebpf.Program `ebpf:"completion_site"`
+	EnterCmdCreateQp  *ebpf.Program `ebpf:"enter_cmd_create_qp"`
+	EnterCreateQp     *ebpf.Program `ebpf:"enter_create_qp"`
+	EnterDestroyQp    *ebpf.Program `ebpf:"enter_destroy_qp"`
+	EnterExtendedPoll *ebpf.Program `ebpf:"enter_extended_poll"`
+	EnterExtendedPost *ebpf.Program `ebpf:"enter_extended_post"`
+	EnterModifyQp     *ebpf.Program `ebpf:"enter_modify_qp"`
+	EnterPollCq       *ebpf.Program `ebpf:"enter_poll_cq"`
+	EnterPostRecv     *ebpf.Program `ebpf:"enter_post_recv"`
+	EnterPostSend     *ebpf.Program `ebpf:"enter_post_send"`
+	EnterPostSrqRecv  *ebpf.Program `ebpf:"enter_post_srq_recv"`
+	EnterSetOps       *ebpf.Program `ebpf:"enter_set_ops"`
+	EnterWrComplete   *ebpf.Program `ebpf:"enter_wr_complete"`
+	LeaveCmdCreateQp  *ebpf.Program `ebpf:"leave_cmd_create_qp"`
+	LeaveCreateQp     *ebpf.Program `ebpf:"leave_create_qp"`
+	LeaveNextPoll     *ebpf.Program `ebpf:"leave_next_poll"`
+	LeavePollCq       *ebpf.Program `ebpf:"leave_poll_cq"`
+	LeavePostRecv     *ebpf.Program `ebpf:"leave_post_recv"`
+	LeavePostSend     *ebpf.Program `ebpf:"leave_post_send"`
+	LeaveWrComplete   *ebpf.Program `ebpf:"leave_wr_complete"`
+	MapFile           *ebpf.Program `ebpf:"map_file"`
+	ProcessExec       *ebpf.Program `ebpf:"process_exec"`
+	ProcessExit       *ebpf.Program `ebpf:"process_exit"`
+	SchedSwitch       *ebpf.Program `ebpf:"sched_switch"`
 }
 
 func (p *TrackerPrograms) Close() error {
@@ -836,17 +1035,22 @@ func (p *TrackerPrograms) Close() error {
 		p.EnterCmdCreateQp,
 		p.EnterCreateQp,
 		p.EnterDestroyQp,
+		p.EnterExtendedPoll,
+		p.EnterExtendedPost,
 		p.EnterModifyQp,
 		p.EnterPollCq,
 		p.EnterPostRecv,
 		p.EnterPostSend,
 		p.EnterPostSrqRecv,
 		p.EnterSetOps,
+		p.EnterWrComplete,
 		p.LeaveCmdCreateQp,
 		p.LeaveCreateQp,
+		p.LeaveNextPoll,
 		p.LeavePollCq,
 		p.LeavePostRecv,
 		p.LeavePostSend,
+		p.LeaveWrComplete,
 		p.MapFile,
 		p.ProcessExec,
 		p.ProcessExit,

@@ -242,6 +242,8 @@ enum counter {
 	LOSS_CONTENDED,
 	LOSS_SEARCH_TOO_LONG,
 	LOSS_QUEUE_BROKEN,
+	LOSS_CHAIN_NOT_BEGUN,
+	LOSS_QP_NUMBER,
 	DUPLICATE_HITS,
 	SLOW_SEEN,
 	SLOW_BELOW_FLOOR,
@@ -352,6 +354,7 @@ enum control_kind {
 	CONTROL_NEW_PROCESS, /* the first queue of a process */
 	CONTROL_EXEC,
 	CONTROL_EXIT,
+	CONTROL_NEW_FUNCTIONS, /* a combination of extended verbs not seen before */
 };
 
 struct control_event {

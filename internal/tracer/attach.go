@@ -54,6 +54,8 @@ type attachment struct {
 	cookie uint32
 	links  []link.Link
 	polls  []*pollFunction
+	// extended is set once objects of the extended verbs were seen.
+	extended *extendedLibrary
 	// used is when a search last found a process with the file.
 	used time.Time
 }

@@ -41,6 +41,8 @@ var otherLosses = map[bpf.TrackerCounter]string{
 	bpf.TrackerCounterLOSS_FAILED_POLL:          "failed_poll",
 	bpf.TrackerCounterLOSS_SEARCH_TOO_LONG:      "search_too_long",
 	bpf.TrackerCounterLOSS_QUEUE_BROKEN:         "queue_broken",
+	bpf.TrackerCounterLOSS_CHAIN_NOT_BEGUN:      "chain_not_begun",
+	bpf.TrackerCounterLOSS_QP_NUMBER:            "unknown_qp_number",
 	bpf.TrackerCounterLOSS_CONTENDED:            "contended",
 	bpf.TrackerCounterDUPLICATE_HITS:            "duplicate_probe",
 	bpf.TrackerCounterSLOW_BELOW_FLOOR:          "below_reporting_floor",

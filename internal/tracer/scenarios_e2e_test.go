@@ -34,6 +34,7 @@ func TestEveryScenario(t *testing.T) {
 			}
 			t.Run(scenario+"/"+provider, func(t *testing.T) {
 				tr := startTracer(t, everything)
+				learnExtended(t, tr, scenario)
 				r := simulate(t, tr, scenario, "--seconds", "1.2", "--provider", binary(t, filepath.Base(provider)))
 				r.checkBooks()
 				if r.truth.Scenario != "fork-exec" {
@@ -53,6 +54,7 @@ func TestEveryScenarioAtSites(t *testing.T) {
 	tr := startTracer(t, everything)
 	collected := collect(tr)
 	reachSites(t, tr)
+	learnExtended(t, tr, "ext-both")
 	for _, scenario := range verbsim.Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
 			r := followWith(t, tr, collected, scenario, "--seconds", "1")

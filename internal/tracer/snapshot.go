@@ -249,6 +249,7 @@ func (t *Tracer) probeInfo() []verbs.ProbeInfo {
 				info.Functions = append(info.Functions, target.Function.String())
 			}
 		}
+		info.Functions = append(info.Functions, a.extended.objects()...)
 		probes = append(probes, info)
 		for _, f := range a.polls {
 			info.Mode, info.Functions = string(f.mode), []string{provider.PollCQ.String()}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "extended.h"
+#include "maps/extended_cqs.h"
+#include "site.h"
+
+/* Polling through ibv_cq_ex. start_poll and next_poll make one completion the
+ * current one of the Completion Queue; when there is none, start_poll fails, and
+ * neither of the others is called. So a probe on next_poll and end_poll, the
+ * return of next_poll with it, is trapped once or twice for a completion and
+ * never on an empty poll. The completion of start_poll is still the current one
+ * when next_poll or end_poll is entered, and is delivered then: late by what the
+ * application did with it. The others are delivered as next_poll returns. */
+
+struct ibv_cq_ex_head {
+	__u32 status;
+	__u64 wr_id;
+	__u64 functions[CQ_FUNCTIONS];
+} __attribute__((packed)); /* status is the second half of a word */
+_Static_assert(sizeof(struct ibv_cq_ex_head) == 12 + 8 * CQ_FUNCTIONS, "ibv_cq_ex from status on");
+
+/* Reads a member as the provider's function does. */
+static __noinline bool read_member(const struct extended_reader *reader, __u64 object, __u64 *value)
+{
+	__u64 address = object;
+	__u64 raw = 0;
+
+	*value = 0;
+	for (__u32 i = 0; i < READER_STEPS; i++) {
+		if (i + 1 >= reader->steps)
+			break;
+		if (bpf_probe_read_user(&address, sizeof(address), (void *)(address + reader->offsets[i])))
+			return false;
+	}
+	if (reader->steps == 0 || reader->steps > READER_STEPS)
+		return false;
+	address += reader->offsets[(reader->steps - 1) & (READER_STEPS - 1)];
+	switch (reader->size) {
+	case 1:
+		if (bpf_probe_read_user(&raw, 1, (void *)address))
+			return false;
+		break;
+	case 2:
+		if (bpf_probe_read_user(&raw, 2, (void *)address))
+			return false;
+		raw = reader->swap ? __builtin_bswap16(raw) : raw;
+		break;
+	case 4:
+		if (bpf_probe_read_user(&raw, 4, (void *)address))
+			return false;
+		raw = reader->swap ? __builtin_bswap32(raw) : raw;
+		break;
+	default:
+		if (bpf_probe_read_user(&raw, 8, (void *)address))
+			return false;
+		raw = reader->swap ? __builtin_bswap64(raw) : raw;
+		break;
+	}
+	*value = raw >> (reader->shift & 63) & reader->mask;
+	return true;
+}
+
+/* A completion of which it cannot be told whose it is. */
+static __always_inline void deliver_anonymous(struct caller *caller)
+{
+	if (is_excluded(caller) || !admit_process(caller))
+		return;
+	count(COMPLETIONS_SEEN);
+	count(COMPLETIONS_AMBIGUOUS);
+	lose_completions(caller, LOSS_QP_NUMBER, 1);
+}
+
+/* Whether the queue may have receives outstanding. */
+static __always_inline bool may_receive(struct queue *queue)
+{
+	if (queue->srq)
+		return true;
+	if (queue->recv_known)
+		return queue->recv_posted > queue->recv_completed;
+	return queue->recv_posted || !seen_from_start(queue, queue->library);
+}
+
+/* The provider's read_opcode cannot be followed: is the completion of a send or
+ * a receive? false when that stays open. Takes what it works on from the
+ * thread, so that the verifier checks it once. */
+__noinline int tell_direction(__u64 cq_address)
+{
+	struct thread *thread = this_thread();
+	struct search search;
+	__u32 slot = 0;
+
+	if (!thread)
+		return 0;
+	struct delivery *delivery = &thread->delivery;
+	struct queue_key key = queue_key_of(&delivery->caller, delivery->cq_context, delivery->wc.qp_num & 0xffffff);
+	struct queue *queue = find_queue(&key, &slot);
+	if (!queue)
+		return 1;
+	if (queue->send_cq != queue->recv_cq) {
+		delivery->wc.opcode = cq_address == queue->recv_cq ? IBV_WC_RECV : 0;
+		return 1;
+	}
+	if (!may_receive(queue))
+		return 1;
+	delivery->steps = SEARCH_STEPS;
+	search_queue(&search, queue, delivery->wc.wr_id, false, &delivery->steps);
+	if (search.is_found || search.has_unsignaled) {
+		lose_sync(queue);
+		return 0;
+	}
+	delivery->wc.opcode = IBV_WC_RECV;
+	return 1;
+}
+
+/* Fills thread->delivery.wc with the current completion of an ibv_cq_ex. The
+ * opcode of a failed one says nothing. */
+static __always_inline bool read_current(struct thread *thread, struct caller *caller, __u64 cq)
+{
+	struct ibv_cq_ex_head head = {};
+	struct ibv_wc *wc = &thread->delivery.wc;
+	__u64 functions[CQ_FUNCTIONS];
+	__u64 value;
+
+	if (bpf_probe_read_user(&head, sizeof(head), (void *)(cq + IBV_CQ_EX_STATUS)) ||
+	    bpf_probe_read_user(&thread->delivery.cq_context, sizeof(__u64), (void *)(cq + IBV_CQ_CONTEXT))) {
+		lose_completions(caller, LOSS_READ_WC, 1);
+		return false;
+	}
+	__builtin_memcpy(functions, head.functions, sizeof(functions));
+	struct extended_set *set = known_set(caller, EXTENDED_CQ, digest_pointers(functions, CQ_FUNCTIONS, CQ_FUNCTIONS));
+	if (!set || !read_member(&set->qp_num, cq, &value)) {
+		if (!set)
+			is_cq_watched(caller, cq, thread->delivery.cq_context);
+		deliver_anonymous(caller);
+		return false;
+	}
+	__builtin_memset(wc, 0, sizeof(*wc));
+	wc->wr_id = head.wr_id;
+	wc->status = head.status;
+	wc->qp_num = value;
+	thread->delivery.caller = *caller;
+	if (head.status != IBV_WC_SUCCESS) {
+		if (read_member(&set->vendor_err, cq, &value))
+			wc->vendor_err = value;
+		return true;
+	}
+	if (read_member(&set->opcode, cq, &value)) {
+		wc->opcode = value;
+	} else if (!tell_direction(cq)) {
+		count(COMPLETIONS_SEEN);
+		count_unmatched(&thread->delivery, NO_DEVICE, COMPLETIONS_AMBIGUOUS);
+		return false;
+	}
+	if (is_receive(wc->opcode) && read_member(&set->byte_len, cq, &value))
+		wc->byte_len = value;
+	return true;
+}
+
+/* Not static: the verifier checks it once. */
+__noinline int deliver_current(__u64 cq)
+{
+	struct thread *thread = this_thread();
+	struct caller caller = current_caller();
+
+	if (!thread) {
+		note_loss(&caller);
+		return 0;
+	}
+	if (!is_excluded(&caller) && read_current(thread, &caller, cq))
+		deliver_at_site(cq);
+	return 0;
+}
+
+static __always_inline struct extended_cq *extended_cq_of(struct caller *caller, __u64 address)
+{
+	struct cq_key key = {.incarnation = caller->incarnation, .cq = address, .tgid = caller->tgid};
+	struct extended_cq *cq = bpf_map_lookup_elem(&extended_cqs, &key);
+
+	if (cq)
+		return cq;
+	struct extended_cq fresh = {};
+	if (bpf_map_update_elem(&extended_cqs, &key, &fresh, BPF_NOEXIST) < 0)
+		count(LOSS_CQ_MAP_FULL);
+	return bpf_map_lookup_elem(&extended_cqs, &key);
+}
+
+/* A file that was reached through two mounts has two probes at one place. */
+static __always_inline bool is_second_probe(struct extended_cq *cq, struct pt_regs *ctx, __u32 library)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	if (cq->instruction == IP(ctx) && cq->stack == STACK(ctx) && cq->library != library &&
+	    now - cq->ns < BACK_NS && !is_dropped(cq->library)) {
+		count_duplicate(library);
+		return true;
+	}
+	cq->instruction = IP(ctx);
+	cq->stack = STACK(ctx);
+	cq->library = library;
+	cq->ns = now;
+	return false;
+}
+
+static __always_inline void extended_poll_entered(struct pt_regs *ctx, __u32 library, __u32 role)
+{
+	struct thread *thread = this_thread();
+	struct caller caller = current_caller();
+	struct extended_cq *cq = extended_cq_of(&caller, ARG1(ctx));
+
+	if (!thread || !cq) {
+		note_loss(&caller);
+		return;
+	}
+	if (is_second_probe(cq, ctx, library))
+		return;
+	bool delivered = cq->first_delivered;
+	cq->first_delivered = role == ROLE_NEXT_POLL;
+	if (!delivered)
+		deliver_current(ARG1(ctx));
+	if (role != ROLE_NEXT_POLL)
+		return;
+	thread->extended_poll.object = ARG1(ctx);
+	thread->extended_poll.cookie = library;
+	thread->extended_poll.active = 1;
+}
+
+static __always_inline void next_poll_returned(int result, __u32 library)
+{
+	struct thread *thread = this_thread();
+
+	if (!thread || !thread->extended_poll.active || thread->extended_poll.cookie != library)
+		return;
+	thread->extended_poll.active = 0;
+	if (result == 0)
+		deliver_current(thread->extended_poll.object);
+}

@@ -1,0 +1,204 @@
+package tracer
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/cilium/ebpf/link"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/provider"
+)
+
+// extendedLibrary is what is known of the extended verbs of one library.
+type extendedLibrary struct {
+	functions *provider.Extended
+	// roles are those of the functions that are probed, by their file offset.
+	roles map[uint64]roleKey
+	sets  []probedSet
+}
+
+// wantedFunction is a function to be probed, if it is not.
+type wantedFunction struct {
+	target provider.Target
+	key    roleKey
+}
+
+var errTwoRoles = errors.New("one function has two roles")
+
+// openExtended prepares a library for questions, once.
+func (a *attachment) openExtended() (*extendedLibrary, error) {
+	if a.extended != nil {
+		return a.extended, nil
+	}
+	functions, err := provider.OpenExtended(a.open)
+	if err != nil {
+		return nil, err
+	}
+	a.extended = &extendedLibrary{functions: functions, roles: map[uint64]roleKey{}}
+	return a.extended, nil
+}
+
+// wanted turns the pointers of an object, as file offsets of this library or 0,
+// into functions to probe. Whoever made the object may have put anything there.
+func (l *extendedLibrary) wanted(parts []part, offsets []uint64) ([]wantedFunction, error) {
+	var wanted []wantedFunction
+	for _, p := range parts {
+		offset := offsets[p.index]
+		if offset == 0 {
+			if p.needed {
+				return nil, fmt.Errorf("there is no function %d", p.index)
+			}
+			continue
+		}
+		target, err := l.functions.Locate(offset)
+		if err != nil && p.optional {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		wanted = append(wanted, wantedFunction{target, p.key()})
+		if p.role == bpf.TrackerExtendedRoleROLE_COMPLETE {
+			for _, other := range l.alternatives(offset) {
+				wanted = append(wanted, wantedFunction{other, p.key()})
+			}
+		}
+	}
+	return wanted, l.checkRoles(wanted)
+}
+
+// alternatives are found once for a function.
+func (l *extendedLibrary) alternatives(offset uint64) []provider.Target {
+	if _, probed := l.roles[offset]; probed {
+		return nil
+	}
+	return l.functions.Alternatives(offset)
+}
+
+func (l *extendedLibrary) checkRoles(wanted []wantedFunction) error {
+	roles := map[uint64]roleKey{}
+	for _, w := range wanted {
+		for _, known := range []map[uint64]roleKey{roles, l.roles} {
+			if key, ok := known[w.target.Offset]; ok && key != w.key {
+				return fmt.Errorf("%w: %#x and %#x at file offset %#x", errTwoRoles, key, w.key, w.target.Offset)
+			}
+		}
+		roles[w.target.Offset] = w.key
+	}
+	return nil
+}
+
+// attachExtended probes the functions that are not probed yet: all of them or,
+// with an error, none.
+func (k *kernelSide) attachExtended(a *attachment, wanted []wantedFunction, kind linkKind) error {
+	executable, err := link.OpenExecutable("/proc/self/fd/" + strconv.Itoa(int(a.open.Fd())))
+	if err != nil {
+		return fmt.Errorf("opening %s to probe it: %w", a.file.DisplayPath, err)
+	}
+	var attached []link.Link
+	for _, batch := range batchesOf(a.extended.roles, wanted, a.cookie) {
+		links, err := k.attachBatch(executable, batch, kind)
+		attached = append(attached, links...)
+		if err != nil {
+			return errors.Join(attachError(err, kind), closeLinks(attached))
+		}
+	}
+	a.links = append(a.links, attached...)
+	for _, w := range wanted {
+		a.extended.roles[w.target.Offset] = w.key
+	}
+	return nil
+}
+
+// extendedBatch is what one program is attached to at once.
+type extendedBatch struct {
+	program         extendedProgram
+	places, cookies []uint64
+}
+
+// batchesOf groups the functions by program, in their order.
+func batchesOf(probed map[uint64]roleKey, wanted []wantedFunction, library uint32) []*extendedBatch {
+	var batches []*extendedBatch
+	byProgram := map[extendedProgram]*extendedBatch{}
+	seen := map[uint64]bool{}
+	for _, w := range wanted {
+		if _, ok := probed[w.target.Offset]; ok || seen[w.target.Offset] {
+			continue
+		}
+		seen[w.target.Offset] = true
+		programs := programsOf(w.key.role())
+		place := w.target.EntryOffset
+		if len(programs) > 1 {
+			// One trap for entry and return.
+			place = w.target.ReturnOffset
+		}
+		for _, program := range programs {
+			batch := byProgram[program]
+			if batch == nil {
+				batch = &extendedBatch{program: program}
+				byProgram[program] = batch
+				batches = append(batches, batch)
+			}
+			batch.places = append(batch.places, place)
+			batch.cookies = append(batch.cookies, w.key.cookie(library))
+		}
+	}
+	return batches
+}
+
+func (k *kernelSide) attachBatch(executable *link.Executable, batch *extendedBatch, kind linkKind) ([]link.Link, error) {
+	program := k.collection.Programs[batch.program.name]
+	if kind == linkMulti {
+		attach := executable.UprobeMulti
+		if batch.program.isReturn {
+			attach = executable.UretprobeMulti
+		}
+		l, err := attach(nil, program, &link.UprobeMultiOptions{Addresses: batch.places, Cookies: batch.cookies})
+		if err != nil {
+			return nil, err
+		}
+		return []link.Link{l}, nil
+	}
+	attach := executable.Uprobe
+	if batch.program.isReturn {
+		attach = executable.Uretprobe
+	}
+	var links []link.Link
+	for i, place := range batch.places {
+		l, err := attach(batch.program.name, program, &link.UprobeOptions{Address: place, Cookie: batch.cookies[i]})
+		if err != nil {
+			return links, err
+		}
+		links = append(links, l)
+	}
+	return links, nil
+}
+
+// readers describes to the kernel side how members of a completion are read. A
+// function that does more than read leaves its member unknown.
+func (l *extendedLibrary) readers(set *bpf.TrackerExtendedSet, offsets []uint64) {
+	for index, into := range map[bpf.TrackerCqFunction]*bpf.TrackerExtendedReader{
+		bpf.TrackerCqFunctionCQ_READ_QP_NUM:     &set.QpNum,
+		bpf.TrackerCqFunctionCQ_READ_OPCODE:     &set.Opcode,
+		bpf.TrackerCqFunctionCQ_READ_BYTE_LEN:   &set.ByteLen,
+		bpf.TrackerCqFunctionCQ_READ_VENDOR_ERR: &set.VendorErr,
+	} {
+		*into = bpf.TrackerExtendedReader{}
+		offset := offsets[index]
+		if offset == 0 {
+			continue
+		}
+		reader, ok := l.functions.Reader(offset)
+		if !ok || len(reader.Offsets) > len(into.Offsets) {
+			continue
+		}
+		copy(into.Offsets[:], reader.Offsets)
+		into.Steps, into.Size = uint32(len(reader.Offsets)), uint32(reader.Size)
+		into.Shift, into.Mask = uint32(reader.Shift), reader.Mask
+		if reader.Swap {
+			into.Swap = 1
+		}
+	}
+}
