@@ -113,8 +113,39 @@ __noinline int tell_direction(__u64 cq_address)
 	return 1;
 }
 
-/* Fills thread->delivery.wc with the current completion of an ibv_cq_ex. The
- * opcode of a failed one says nothing. */
+static __always_inline __u32 ask_device(const struct extended_set *set, __u64 cq)
+{
+	__u64 value;
+
+	if (!read_member(&set->direction, cq, &value) || value > 31)
+		return TOLD_NOT;
+	if (set->sends >> value & 1)
+		return TOLD_SEND;
+	return set->receives >> value & 1 ? TOLD_RECEIVE : TOLD_NOT;
+}
+
+/* Fills in which queue the completion is of. The opcode of a failed one is not
+ * valid; without the device's word it is told as with poll_cq. */
+static __always_inline bool read_direction(struct thread *thread, const struct extended_set *set, __u64 cq)
+{
+	struct delivery *delivery = &thread->delivery;
+	__u64 value;
+
+	delivery->queue_told = ask_device(set, cq);
+	if (delivery->wc.status != IBV_WC_SUCCESS)
+		return true;
+	if (delivery->queue_told != TOLD_NOT) {
+		delivery->wc.opcode = delivery->queue_told == TOLD_RECEIVE ? IBV_WC_RECV : 0;
+		return true;
+	}
+	if (read_member(&set->opcode, cq, &value)) {
+		delivery->wc.opcode = value;
+		return true;
+	}
+	return tell_direction(cq);
+}
+
+/* Fills thread->delivery.wc with the current completion of an ibv_cq_ex. */
 static __always_inline bool read_current(struct thread *thread, struct caller *caller, __u64 cq)
 {
 	struct ibv_cq_ex_head head = {};
@@ -140,20 +171,17 @@ static __always_inline bool read_current(struct thread *thread, struct caller *c
 	wc->status = head.status;
 	wc->qp_num = value;
 	thread->delivery.caller = *caller;
-	if (head.status != IBV_WC_SUCCESS) {
-		if (read_member(&set->vendor_err, cq, &value))
-			wc->vendor_err = value;
-		return true;
-	}
-	if (read_member(&set->opcode, cq, &value)) {
-		wc->opcode = value;
-	} else if (!tell_direction(cq)) {
+	if (!read_direction(thread, set, cq)) {
 		count(COMPLETIONS_SEEN);
 		count_unmatched(&thread->delivery, NO_DEVICE, COMPLETIONS_AMBIGUOUS);
 		return false;
 	}
-	if (is_receive(wc->opcode) && read_member(&set->byte_len, cq, &value))
+	if (head.status != IBV_WC_SUCCESS) {
+		if (read_member(&set->vendor_err, cq, &value))
+			wc->vendor_err = value;
+	} else if (is_receive(wc->opcode) && read_member(&set->byte_len, cq, &value)) {
 		wc->byte_len = value;
+	}
 	return true;
 }
 
@@ -169,6 +197,7 @@ __noinline int deliver_current(__u64 cq)
 	}
 	if (!is_excluded(&caller) && read_current(thread, &caller, cq))
 		deliver_at_site(cq);
+	thread->delivery.queue_told = TOLD_NOT;
 	return 0;
 }
 

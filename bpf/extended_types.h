@@ -113,6 +113,10 @@ struct extended_set {
 	__u32 refused;	   /* these are no functions of a provider */
 	__u32 library;
 	struct extended_reader qp_num, opcode, byte_len, vendor_err;
+	/* Where the device says which queue a completion is of: a number, the
+	 * index of a bit in one of the two. */
+	struct extended_reader direction;
+	__u32 sends, receives;
 };
 
 /* Between start_poll and end_poll. */

@@ -246,6 +246,9 @@ type TrackerExtendedSet struct {
 	Opcode     TrackerExtendedReader
 	ByteLen    TrackerExtendedReader
 	VendorErr  TrackerExtendedReader
+	Direction  TrackerExtendedReader
+	Sends      uint32
+	Receives   uint32
 }
 
 type TrackerFileKey struct {
@@ -636,8 +639,8 @@ type TrackerThread struct {
 			DlidPathBits uint8
 			Pad          uint16
 		}
-		Steps uint32
-		Pad   uint32
+		Steps     uint32
+		QueueTold uint32
 	}
 	Unit struct {
 		_           structs.HostLayout

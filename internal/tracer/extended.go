@@ -141,7 +141,7 @@ func (t *Tracer) probeFunctions(a *attachment, p *pendingSet, parts []part, code
 		return fmt.Errorf("probing the extended verbs of %s: %w", a.file.DisplayPath, err)
 	}
 	if p.key.Kind == uint32(bpf.TrackerExtendedKindEXTENDED_CQ) {
-		library.readers(&p.set, offsets)
+		library.readers(a.file.Library.Name, &p.set, offsets)
 	}
 	if n := len(library.roles) - before; n != 0 {
 		t.log.Info("probing functions of the extended verbs", "library", a.file.DisplayPath, "functions", n)

@@ -178,27 +178,37 @@ func (k *kernelSide) attachBatch(executable *link.Executable, batch *extendedBat
 
 // readers describes to the kernel side how members of a completion are read. A
 // function that does more than read leaves its member unknown.
-func (l *extendedLibrary) readers(set *bpf.TrackerExtendedSet, offsets []uint64) {
+func (l *extendedLibrary) readers(name string, set *bpf.TrackerExtendedSet, offsets []uint64) {
 	for index, into := range map[bpf.TrackerCqFunction]*bpf.TrackerExtendedReader{
 		bpf.TrackerCqFunctionCQ_READ_QP_NUM:     &set.QpNum,
 		bpf.TrackerCqFunctionCQ_READ_OPCODE:     &set.Opcode,
 		bpf.TrackerCqFunctionCQ_READ_BYTE_LEN:   &set.ByteLen,
 		bpf.TrackerCqFunctionCQ_READ_VENDOR_ERR: &set.VendorErr,
 	} {
-		*into = bpf.TrackerExtendedReader{}
-		offset := offsets[index]
-		if offset == 0 {
+		reader, ok := provider.Reader{}, false
+		if offset := offsets[index]; offset != 0 {
+			reader, ok = l.functions.Reader(offset)
+		}
+		*into = encodeReader(reader, ok)
+		if index != bpf.TrackerCqFunctionCQ_READ_QP_NUM {
 			continue
 		}
-		reader, ok := l.functions.Reader(offset)
-		if !ok || len(reader.Offsets) > len(into.Offsets) {
-			continue
-		}
-		copy(into.Offsets[:], reader.Offsets)
-		into.Steps, into.Size = uint32(len(reader.Offsets)), uint32(reader.Size)
-		into.Shift, into.Mask = uint32(reader.Shift), reader.Mask
-		if reader.Swap {
-			into.Swap = 1
-		}
+		direction, ok := provider.DirectionOf(name, reader)
+		set.Direction = encodeReader(direction.Reader, ok)
+		set.Sends, set.Receives = direction.Sends, direction.Receives
 	}
+}
+
+func encodeReader(reader provider.Reader, ok bool) bpf.TrackerExtendedReader {
+	var encoded bpf.TrackerExtendedReader
+	if !ok || len(reader.Offsets) > len(encoded.Offsets) {
+		return encoded
+	}
+	copy(encoded.Offsets[:], reader.Offsets)
+	encoded.Steps, encoded.Size = uint32(len(reader.Offsets)), uint32(reader.Size)
+	encoded.Shift, encoded.Mask = uint32(reader.Shift), reader.Mask
+	if reader.Swap {
+		encoded.Swap = 1
+	}
+	return encoded
 }

@@ -16,6 +16,7 @@ import (
 // untimed says what may remain without a time in a scenario, and why.
 var untimed = map[string]string{
 	"errors":        "failures that may be of a send or of a receive, and what follows them",
+	"ext-errors":    "as errors",
 	"hostile-chain": "10,000 requests in one post are more than are followed",
 }
 
