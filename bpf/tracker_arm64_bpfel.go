@@ -109,10 +109,11 @@ const (
 	TrackerCounterLOSS_QUEUE_BROKEN         TrackerCounter = 37
 	TrackerCounterLOSS_CHAIN_NOT_BEGUN      TrackerCounter = 38
 	TrackerCounterLOSS_QP_NUMBER            TrackerCounter = 39
-	TrackerCounterDUPLICATE_HITS            TrackerCounter = 40
-	TrackerCounterSLOW_SEEN                 TrackerCounter = 41
-	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 42
-	TrackerCounterCOUNTERS                  TrackerCounter = 43
+	TrackerCounterLOSS_FUNCTIONS_FULL       TrackerCounter = 40
+	TrackerCounterDUPLICATE_HITS            TrackerCounter = 41
+	TrackerCounterSLOW_SEEN                 TrackerCounter = 42
+	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 43
+	TrackerCounterCOUNTERS                  TrackerCounter = 44
 )
 
 type TrackerCq struct {

@@ -5,11 +5,11 @@
 #include "kernel.h"
 #include "libbpf/bpf_helpers.h"
 
-/* The combinations of functions seen. A hostile process can push out those of
- * others: then queues stay unsynced until user space answered again. */
+/* The combinations of functions seen. User space drops those of processes that
+ * ended. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 512);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
 	__type(key, struct extended_key);
 	__type(value, struct extended_set);
 } extended_sets SEC(".maps");

@@ -24,19 +24,25 @@ type Reader struct {
 // maxReaderSteps bounds the pointers that a reader follows.
 const maxReaderSteps = 4
 
+// mostReaderCode bounds the length of a function that only reads, in bytes.
+const mostReaderCode = 128
+
 // Reader says what the function at the file offset reads, false when it does
 // anything but that. Only x86-64 is understood.
 func (e *Extended) Reader(offset uint64) (Reader, bool) {
-	const longest = 24 // instructions
 	address, ok := e.a.img.address(offset)
 	if !ok || !e.a.isFunction(address) || e.a.img.machine != elf.EM_X86_64 {
 		return Reader{}, false
 	}
+	return readCode(e.a.img.bytes(address, mostReaderCode))
+}
+
+// readCode follows a function from its first byte to its return.
+func readCode(code []byte) (Reader, bool) {
 	registers := readerState{rdi: {pointer: true}}
-	for range longest {
-		code := e.a.img.bytes(address, e.a.cpu.maxSize)
+	for len(code) > 0 {
 		if size, hint := hintSizeX86(code); hint {
-			address += uint64(size)
+			code = code[size:]
 			continue
 		}
 		in, err := guardedDecode(code)
@@ -49,7 +55,7 @@ func (e *Extended) Reader(offset uint64) (Reader, bool) {
 		if !registers.execute(&in) {
 			return Reader{}, false
 		}
-		address += uint64(in.Len)
+		code = code[in.Len:]
 	}
 	return Reader{}, false
 }

@@ -42,6 +42,7 @@ var otherLosses = map[bpf.TrackerCounter]string{
 	bpf.TrackerCounterLOSS_SEARCH_TOO_LONG:      "search_too_long",
 	bpf.TrackerCounterLOSS_QUEUE_BROKEN:         "queue_broken",
 	bpf.TrackerCounterLOSS_CHAIN_NOT_BEGUN:      "chain_not_begun",
+	bpf.TrackerCounterLOSS_FUNCTIONS_FULL:       "function_map_full",
 	bpf.TrackerCounterLOSS_QP_NUMBER:            "unknown_qp_number",
 	bpf.TrackerCounterLOSS_CONTENDED:            "contended",
 	bpf.TrackerCounterDUPLICATE_HITS:            "duplicate_probe",

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -38,6 +40,9 @@ func (t *Tracer) followExtended(ctx context.Context) {
 			return
 		case <-t.extended:
 		case <-ticker.C:
+			if err := t.tidyExtended(); err != nil {
+				t.log.Warn("the map of functions was not tidied", "error", err)
+			}
 		}
 		if err := t.resolveExtended(); err != nil {
 			t.log.Warn("functions of the extended verbs are not traced", "error", err)
@@ -62,10 +67,8 @@ func (t *Tracer) resolveExtended() error {
 			pending[p.key.Tgid] = append(pending[p.key.Tgid], p)
 		}
 	}
-	// An entry may be pushed out under the iteration, which then ends early:
-	// the next look is soon.
-	errs := []error{}
-	if err := entries.Err(); err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
+	var errs []error
+	if err := entries.Err(); err != nil {
 		errs = append(errs, fmt.Errorf("reading %s: %w", t.side.maps.ExtendedSets, err))
 	}
 	for tgid, sets := range pending {
@@ -171,7 +174,30 @@ func (a *attachment) offsetsOf(pointers []uint64, code []provider.Code) []uint64
 	return offsets
 }
 
-// storeSet answers the kernel side, unless the entry was pushed out meanwhile.
+// mostRefused is how many combinations may be kept that are none of a provider:
+// a process can make them up.
+const mostRefused = 256
+
+// tidyExtended makes room: it drops what processes had that are gone, and what
+// was refused when that is much.
+func (t *Tracer) tidyExtended() error {
+	var key bpf.TrackerExtendedKey
+	var set bpf.TrackerExtendedSet
+	gone := map[uint32]bool{}
+	refused := 0
+	return deleteMatching(t.side.maps.ExtendedSets, &key, &set, func() bool {
+		if _, known := gone[key.Tgid]; !known {
+			_, err := os.Stat(rooted(t.cfg.Root, "/proc/") + strconv.Itoa(int(key.Tgid)))
+			gone[key.Tgid] = errors.Is(err, fs.ErrNotExist)
+		}
+		if set.Refused != 0 {
+			refused++
+		}
+		return gone[key.Tgid] || set.Refused != 0 && refused > mostRefused
+	})
+}
+
+// storeSet answers the kernel side, unless the entry was dropped meanwhile.
 func (k *kernelSide) storeSet(p *pendingSet) error {
 	err := k.maps.ExtendedSets.Update(&p.key, &p.set, ebpf.UpdateExist)
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
