@@ -121,8 +121,9 @@ static __noinline bool is_cq_watched(struct caller *caller, __u64 cq, __u64 cont
 }
 
 /* A QP of which not every function is probed as it becomes ready was not seen
- * from its start. Called after modify_entered. */
-static __always_inline void watch_functions(__u64 qp_address)
+ * from its start. Called after modify_entered; not static, to have a stack of
+ * its own. */
+__noinline int watch_functions(__u64 qp_address)
 {
 	struct caller caller = current_caller();
 	struct ibv_qp_head qp;
@@ -131,10 +132,11 @@ static __always_inline void watch_functions(__u64 qp_address)
 	struct queue *queue = queue_at_address(qp_address, &key, &slot, &qp, &caller);
 
 	if (!queue)
-		return;
+		return 0;
 	bool posts = is_qp_watched(&caller, qp_address, qp.context);
 	bool sends = is_cq_watched(&caller, qp.send_cq, qp.context);
 	bool receives = qp.recv_cq == qp.send_cq || is_cq_watched(&caller, qp.recv_cq, qp.context);
 	if (!posts || !sends || !receives)
 		queue->aligned_ns = 0;
+	return 0;
 }

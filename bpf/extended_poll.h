@@ -145,18 +145,28 @@ static __always_inline bool read_direction(struct thread *thread, const struct e
 	return tell_direction(cq);
 }
 
-/* Fills thread->delivery.wc with the current completion of an ibv_cq_ex. */
-static __always_inline bool read_current(struct thread *thread, struct caller *caller, __u64 cq)
+/* Fills thread->delivery.wc with the current completion of an ibv_cq_ex; 0 when
+ * that is not to be delivered. Not static: the verifier checks it once. */
+__noinline int read_current(__u64 cq)
 {
+	struct thread *thread = this_thread();
+	struct caller own = current_caller();
+	struct caller *caller = &own;
 	struct ibv_cq_ex_head head = {};
-	struct ibv_wc *wc = &thread->delivery.wc;
 	__u64 functions[CQ_FUNCTIONS];
 	__u64 value;
 
+	if (!thread) {
+		note_loss(caller);
+		return 0;
+	}
+	if (is_excluded(caller))
+		return 0;
+	struct ibv_wc *wc = &thread->delivery.wc;
 	if (bpf_probe_read_user(&head, sizeof(head), (void *)(cq + IBV_CQ_EX_STATUS)) ||
 	    bpf_probe_read_user(&thread->delivery.cq_context, sizeof(__u64), (void *)(cq + IBV_CQ_CONTEXT))) {
 		lose_completions(caller, LOSS_READ_WC, 1);
-		return false;
+		return 0;
 	}
 	__builtin_memcpy(functions, head.functions, sizeof(functions));
 	struct extended_set *set = known_set(caller, EXTENDED_CQ, digest_pointers(functions, CQ_FUNCTIONS, CQ_FUNCTIONS));
@@ -164,7 +174,7 @@ static __always_inline bool read_current(struct thread *thread, struct caller *c
 		if (!set)
 			is_cq_watched(caller, cq, thread->delivery.cq_context);
 		deliver_anonymous(caller);
-		return false;
+		return 0;
 	}
 	__builtin_memset(wc, 0, sizeof(*wc));
 	wc->wr_id = head.wr_id;
@@ -174,7 +184,7 @@ static __always_inline bool read_current(struct thread *thread, struct caller *c
 	if (!read_direction(thread, set, cq)) {
 		count(COMPLETIONS_SEEN);
 		count_unmatched(&thread->delivery, NO_DEVICE, COMPLETIONS_AMBIGUOUS);
-		return false;
+		return 0;
 	}
 	if (head.status != IBV_WC_SUCCESS) {
 		if (read_member(&set->vendor_err, cq, &value))
@@ -182,23 +192,14 @@ static __always_inline bool read_current(struct thread *thread, struct caller *c
 	} else if (is_receive(wc->opcode) && read_member(&set->byte_len, cq, &value)) {
 		wc->byte_len = value;
 	}
-	return true;
+	return 1;
 }
 
-/* Not static: the verifier checks it once. */
-__noinline int deliver_current(__u64 cq)
+static __always_inline void deliver_current(struct thread *thread, __u64 cq)
 {
-	struct thread *thread = this_thread();
-	struct caller caller = current_caller();
-
-	if (!thread) {
-		note_loss(&caller);
-		return 0;
-	}
-	if (!is_excluded(&caller) && read_current(thread, &caller, cq))
+	if (read_current(cq))
 		deliver_at_site(cq);
 	thread->delivery.queue_told = TOLD_NOT;
-	return 0;
 }
 
 static __always_inline struct extended_cq *extended_cq_of(struct caller *caller, __u64 address)
@@ -246,7 +247,7 @@ static __always_inline void extended_poll_entered(struct pt_regs *ctx, __u32 lib
 	bool delivered = cq->first_delivered;
 	cq->first_delivered = role == ROLE_NEXT_POLL;
 	if (!delivered)
-		deliver_current(ARG1(ctx));
+		deliver_current(thread, ARG1(ctx));
 	if (role != ROLE_NEXT_POLL)
 		return;
 	thread->extended_poll.object = ARG1(ctx);
@@ -262,5 +263,5 @@ static __always_inline void next_poll_returned(int result, __u32 library)
 		return;
 	thread->extended_poll.active = 0;
 	if (result == 0)
-		deliver_current(thread->extended_poll.object);
+		deliver_current(thread, thread->extended_poll.object);
 }

@@ -13,12 +13,12 @@ import (
 // learnExtended lets the tracer see objects of the extended verbs before a
 // scenario that uses them: it probes their functions when they first turn up,
 // and the simulator's queues are ready within microseconds.
-func learnExtended(t *testing.T, tr *tracer.Tracer, scenario string) {
+func learnExtended(t *testing.T, tr *tracer.Tracer, scenario string, flags ...string) {
 	t.Helper()
 	if !strings.HasPrefix(scenario, "ext-") {
 		return
 	}
-	w := startWorkload(t, "ext-both", "--seconds", "0.3")
+	w := startWorkload(t, "ext-both", append([]string{"--seconds", "0.3"}, flags...)...)
 	w.waitReady()
 	w.release()
 	w.wait()
@@ -28,4 +28,58 @@ func learnExtended(t *testing.T, tr *tracer.Tracer, scenario string) {
 		}
 	}
 	t.Fatalf("the functions of the extended verbs are not probed: %+v", snapshot(t, tr).Probes)
+}
+
+// The first process of all posts before the functions of its objects are known:
+// with one wr_id for all, what is seen first must not be timed.
+func TestFirstProcessOfExtendedVerbs(t *testing.T) {
+	for _, scenario := range []string{"ext-both", "ext-post", "ext-poll"} {
+		t.Run(scenario, func(t *testing.T) {
+			r := simulate(t, startTracer(t, everything), scenario, "--seconds", "1.2")
+			r.checkBooks()
+			r.checkPairs()
+			c := r.completions()
+			if c.Seen == 0 || c.Matched != 0 && scenario == "ext-both" {
+				t.Errorf("a queue of which the beginning was missed: %+v", c)
+			}
+		})
+	}
+}
+
+// The provider's read_opcode is more than a read, as that of libmlx5. Where no
+// receive is outstanding a completion is of a send; else, with wr_ids that are
+// used for both, that stays open, and nothing is timed that might be wrong.
+func TestOpcodeThatIsDecided(t *testing.T) {
+	flags := []string{"--provider", binary(t, "libverbsim-rdmav34-nocet.so")}
+	tr := startTracer(t, everything)
+	collected := collect(tr)
+	learnExtended(t, tr, "ext-both", flags...)
+	r := followWith(t, tr, collected, "ext-both", append(flags, "--seconds", "1")...)
+	r.checkBooks()
+	r.checkPairs()
+	r.checkCounts()
+	r.checkTimed("ext-both")
+	r = followWith(t, tr, collected, "ext-poll", append(flags, "--seconds", "1")...)
+	r.checkBooks()
+	r.checkPairs()
+	r.checkCounts()
+	if c := r.completions(); c.Ambiguous == 0 {
+		t.Errorf("sends and receives with one wr_id were told apart: %+v", c)
+	}
+}
+
+// Completions that do not tell their queue are counted and never timed.
+func TestCompletionsWithoutQPNumber(t *testing.T) {
+	flags := []string{"--no-qp-num"}
+	tr := startTracer(t, everything)
+	learnExtended(t, tr, "ext-both", flags...)
+	r := simulate(t, tr, "ext-both", append(flags, "--seconds", "1")...)
+	r.checkBooks()
+	r.checkCounts()
+	if c := r.completions(); c.Ambiguous != r.truth.Counts.Completions || c.Matched != 0 {
+		t.Errorf("%+v, of %d", c, r.truth.Counts.Completions)
+	}
+	if r.lost("unknown_qp_number") != r.truth.Counts.Completions {
+		t.Errorf("lost %v", r.losses())
+	}
 }

@@ -227,9 +227,10 @@ void top_up_srq(struct driver *d, struct shared_recv *s, uint32_t target);
 
 /* extended.c: as the verbs without ibv_qp_ex and ibv_cq_ex. */
 struct ibv_qp *create_extended_qp(struct device *dev, const struct ibv_qp_init_attr *init);
-struct ibv_cq *create_extended_cq(struct device *dev, uint32_t entries);
+struct ibv_cq *create_extended_cq(struct device *dev, uint32_t entries, bool no_qp_num);
 int post_extended(struct queue *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-int poll_extended(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+/* only: the queue of completions that do not tell theirs. */
+int poll_extended(struct ibv_cq *cq, int n, struct ibv_wc *wc, const struct queue *only);
 
 /* poll.c. Both return what was delivered, 0 on failure too. */
 int poll_cq(struct driver *d, struct completion_queue *cq, int n);

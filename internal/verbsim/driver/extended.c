@@ -106,11 +106,11 @@ int post_extended(struct queue *q, struct ibv_send_wr *wr, struct ibv_send_wr **
 	return err;
 }
 
-static void read_completion(struct ibv_cq_ex *ex, struct ibv_wc *wc)
+static void read_completion(struct ibv_cq_ex *ex, struct ibv_wc *wc, const struct queue *only)
 {
 	wc->wr_id = ex->wr_id;
 	wc->status = ex->status;
-	wc->qp_num = ibv_wc_read_qp_num(ex);
+	wc->qp_num = ex->read_qp_num ? ibv_wc_read_qp_num(ex) : only->qpn;
 	wc->vendor_err = ibv_wc_read_vendor_err(ex);
 	if (wc->status != IBV_WC_SUCCESS)
 		return;
@@ -119,7 +119,7 @@ static void read_completion(struct ibv_cq_ex *ex, struct ibv_wc *wc)
 }
 
 /* As ibv_poll_cq: the number of completions, or a negative errno. */
-int poll_extended(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+int poll_extended(struct ibv_cq *cq, int n, struct ibv_wc *wc, const struct queue *only)
 {
 	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)cq;
 	struct ibv_poll_cq_attr attr = { 0 };
@@ -128,7 +128,7 @@ int poll_extended(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	if (ret)
 		return ret == ENOENT ? 0 : -ret;
 	do
-		read_completion(ex, &wc[got++]);
+		read_completion(ex, &wc[got++], only);
 	while (got < n && (ret = ibv_next_poll(ex)) == 0);
 	ibv_end_poll(ex);
 	return ret && ret != ENOENT ? -ret : got;
@@ -156,9 +156,11 @@ struct ibv_qp *create_extended_qp(struct device *dev, const struct ibv_qp_init_a
 }
 
 /* A Completion Queue that is polled one by one; as ibv_create_cq. */
-struct ibv_cq *create_extended_cq(struct device *dev, uint32_t entries)
+struct ibv_cq *create_extended_cq(struct device *dev, uint32_t entries, bool no_qp_num)
 {
-	struct ibv_cq_init_attr_ex attr = { .cqe = entries, .wc_flags = IBV_WC_STANDARD_FLAGS };
+	uint64_t without = no_qp_num ? IBV_WC_EX_WITH_QP_NUM : 0;
+	struct ibv_cq_init_attr_ex attr = { .cqe = entries,
+					    .wc_flags = IBV_WC_STANDARD_FLAGS & ~without };
 	struct ibv_cq_ex *ex = ibv_create_cq_ex(dev->ctx, &attr);
 
 	return ex ? ibv_cq_ex_to_cq(ex) : NULL;

@@ -57,9 +57,16 @@ static void end_poll(struct ibv_cq_ex *ex)
 	pthread_spin_unlock(&to_cq(ex)->lock);
 }
 
+/* With SIM_OPCODE_DECIDED as libmlx5 does: no number in memory is the opcode. */
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
 {
-	return to_cq(ex)->current->wc_opcode;
+	const struct sim_cqe *cqe = to_cq(ex)->current;
+
+#ifdef SIM_OPCODE_DECIDED
+	if (cqe->recv)
+		return cqe->wc_flags & IBV_WC_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+#endif
+	return cqe->wc_opcode;
 }
 
 static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
