@@ -106,7 +106,7 @@ static __noinline bool is_cq_watched(struct caller *caller, __u64 cq, __u64 cont
 		return true;
 	__builtin_memset(fresh->pointers, 0, sizeof(fresh->pointers));
 	__u64 *p = fresh->pointers;
-	if (bpf_probe_read_user(p, CQ_FUNCTIONS * sizeof(*p), (void *)(cq + IBV_CQ_EX_STATUS + 12)))
+	if (bpf_probe_read_user(p, CQ_FUNCTIONS * sizeof(*p), (void *)(cq + IBV_CQ_EX_FUNCTIONS)))
 		return true;
 	if (!are_functions(context, p[CQ_START_POLL], p[CQ_NEXT_POLL], p[CQ_END_POLL]))
 		return true;

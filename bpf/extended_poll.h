@@ -16,9 +16,8 @@
 struct ibv_cq_ex_head {
 	__u32 status;
 	__u64 wr_id;
-	__u64 functions[CQ_FUNCTIONS];
 } __attribute__((packed)); /* status is the second half of a word */
-_Static_assert(sizeof(struct ibv_cq_ex_head) == 12 + 8 * CQ_FUNCTIONS, "ibv_cq_ex from status on");
+_Static_assert(sizeof(struct ibv_cq_ex_head) == 12, "ibv_cq_ex from status to wr_id");
 
 /* Reads a member as the provider's function does. */
 static __noinline bool read_member(const struct extended_reader *reader, __u64 object, __u64 *value)
@@ -153,7 +152,6 @@ __noinline int read_current(__u64 cq)
 	struct caller own = current_caller();
 	struct caller *caller = &own;
 	struct ibv_cq_ex_head head = {};
-	__u64 functions[CQ_FUNCTIONS];
 	__u64 value;
 
 	if (!thread) {
@@ -163,12 +161,13 @@ __noinline int read_current(__u64 cq)
 	if (is_excluded(caller))
 		return 0;
 	struct ibv_wc *wc = &thread->delivery.wc;
+	__u64 *functions = thread->set.pointers;
 	if (bpf_probe_read_user(&head, sizeof(head), (void *)(cq + IBV_CQ_EX_STATUS)) ||
+	    bpf_probe_read_user(functions, CQ_FUNCTIONS * sizeof(*functions), (void *)(cq + IBV_CQ_EX_FUNCTIONS)) ||
 	    bpf_probe_read_user(&thread->delivery.cq_context, sizeof(__u64), (void *)(cq + IBV_CQ_CONTEXT))) {
 		lose_completions(caller, LOSS_READ_WC, 1);
 		return 0;
 	}
-	__builtin_memcpy(functions, head.functions, sizeof(functions));
 	struct extended_set *set = known_set(caller, EXTENDED_CQ, digest_pointers(functions, CQ_FUNCTIONS, CQ_FUNCTIONS));
 	if (!set || !read_member(&set->qp_num, cq, &value)) {
 		if (!set)
@@ -215,42 +214,53 @@ static __always_inline struct extended_cq *extended_cq_of(struct caller *caller,
 	return bpf_map_lookup_elem(&extended_cqs, &key);
 }
 
-/* A file that was reached through two mounts has two probes at one place. */
-static __always_inline bool is_second_probe(struct extended_cq *cq, struct pt_regs *ctx, __u32 library)
+enum step {
+	STEP_DONE,  /* what is current was delivered */
+	STEP_FIRST, /* the completion of start_poll was not */
+	STEP_NONE,  /* another probe does it */
+};
+
+/* Says whether the completion of start_poll is to be delivered now: on the first
+ * next_poll or end_poll after it. Not static, to have a stack of its own. A file
+ * that was reached through two mounts has two probes at one place: the second
+ * is told by where and when it is. */
+__noinline int enter_step(__u64 address, __u64 instruction, __u64 stack, __u32 library, __u32 role)
 {
+	struct caller caller = current_caller();
+	struct extended_cq *cq = extended_cq_of(&caller, address);
 	__u64 now = bpf_ktime_get_ns();
 
-	if (cq->instruction == IP(ctx) && cq->stack == STACK(ctx) && cq->library != library &&
-	    now - cq->ns < BACK_NS && !is_dropped(cq->library)) {
-		count_duplicate(library);
-		return true;
+	if (!cq) {
+		note_loss(&caller);
+		return STEP_NONE;
 	}
-	cq->instruction = IP(ctx);
-	cq->stack = STACK(ctx);
+	if (cq->instruction == instruction && cq->stack == stack && cq->library != library && now - cq->ns < BACK_NS &&
+	    !is_dropped(cq->library)) {
+		count_duplicate(library);
+		return STEP_NONE;
+	}
+	bool delivered = cq->first_delivered;
+	cq->instruction = instruction;
+	cq->stack = stack;
 	cq->library = library;
 	cq->ns = now;
-	return false;
+	cq->first_delivered = role == ROLE_NEXT_POLL;
+	return delivered ? STEP_DONE : STEP_FIRST;
 }
 
 static __always_inline void extended_poll_entered(struct pt_regs *ctx, __u32 library, __u32 role)
 {
 	struct thread *thread = this_thread();
-	struct caller caller = current_caller();
-	struct extended_cq *cq = extended_cq_of(&caller, ARG1(ctx));
+	__u64 cq = ARG1(ctx);
+	int step = enter_step(cq, IP(ctx), STACK(ctx), library, role);
 
-	if (!thread || !cq) {
-		note_loss(&caller);
+	if (!thread || step == STEP_NONE)
 		return;
-	}
-	if (is_second_probe(cq, ctx, library))
-		return;
-	bool delivered = cq->first_delivered;
-	cq->first_delivered = role == ROLE_NEXT_POLL;
-	if (!delivered)
-		deliver_current(thread, ARG1(ctx));
+	if (step == STEP_FIRST)
+		deliver_current(thread, cq);
 	if (role != ROLE_NEXT_POLL)
 		return;
-	thread->extended_poll.object = ARG1(ctx);
+	thread->extended_poll.object = cq;
 	thread->extended_poll.cookie = library;
 	thread->extended_poll.active = 1;
 }

@@ -58,6 +58,7 @@ static __always_inline void start_entered(struct pt_regs *ctx, __u32 library)
 	build->qp = ARG1(ctx);
 	build->library = library;
 	build->count = 0;
+	build->unreadable = 0;
 }
 
 static __always_inline void request_built(struct pt_regs *ctx, __u32 library, __u8 operation)
@@ -78,8 +79,7 @@ static __always_inline void request_built(struct pt_regs *ctx, __u32 library, __
 		return;
 	struct built *built = &build->requests[index & (BUILT_MAX - 1)];
 	if (bpf_probe_read_user(&head, sizeof(head), (void *)(ARG1(ctx) + IBV_QP_EX_WR_ID))) {
-		build->count = BUILT_MAX + 1; /* given up as a whole */
-		count(LOSS_READ_QP);
+		build->unreadable = 1;
 		return;
 	}
 	built->wr_id = head.wr_id;
@@ -222,8 +222,14 @@ static __noinline void record_built(struct queue *queue, struct build *build, __
 	__u32 n = build->count;
 	__u64 used = *(volatile __u64 *)&queue->tail - *(volatile __u64 *)&queue->head;
 
-	if (n > BUILT_MAX || used + n > DEPTH_LIMIT || !provide_segments(queue, n)) {
-		give_up(queue, n > BUILT_MAX ? LOST_CHAIN_TOO_DEEP : used + n > DEPTH_LIMIT ? LOST_QUEUE_TOO_DEEP : LOST_NO_SEGMENT, n);
+	__u32 why = build->unreadable ? LOST_READ_WR : n > BUILT_MAX ? LOST_CHAIN_TOO_DEEP : LOST_QUEUE_TOO_DEEP;
+
+	if (build->unreadable || n > BUILT_MAX || used + n > DEPTH_LIMIT) {
+		give_up(queue, why, n);
+		return;
+	}
+	if (!provide_segments(queue, n)) {
+		give_up(queue, LOST_NO_SEGMENT, n);
 		return;
 	}
 	__sync_fetch_and_add(&queue->posted, n);

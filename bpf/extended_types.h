@@ -19,6 +19,7 @@
 #define IBV_QP_EX_WR_ID (SIZEOF_IBV_QP + 8)
 #define IBV_QP_EX_FUNCTIONS (SIZEOF_IBV_QP + 24)
 #define IBV_CQ_EX_STATUS (SIZEOF_IBV_CQ + 4)
+#define IBV_CQ_EX_FUNCTIONS (SIZEOF_IBV_CQ + 16)
 #define IBV_CONTEXT_POLL_CQ 96
 
 /* The pointers from wr_atomic_cmp_swp to wr_flush, by their place. */

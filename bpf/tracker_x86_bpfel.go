@@ -34,10 +34,12 @@ type TrackerBuild struct {
 		Overlapped  uint32
 		Function    uint32
 	}
-	Qp       uint64
-	Library  uint32
-	Count    uint32
-	Requests [256]struct {
+	Qp         uint64
+	Library    uint32
+	Count      uint32
+	Unreadable uint32
+	Pad        uint32
+	Requests   [256]struct {
 		_         structs.HostLayout
 		WrId      uint64
 		Bytes     uint32

@@ -13,6 +13,8 @@ struct build {
 	__u64 qp;	  /* wr_start was called on it; 0: on none */
 	__u32 library;
 	__u32 count; /* may exceed what there is room for */
+	__u32 unreadable;
+	__u32 pad;
 	struct built requests[BUILT_MAX];
 };
 

@@ -132,7 +132,7 @@ func (t *Tracer) control(ctx context.Context, event bpf.TrackerControlEvent) err
 	case bpf.TrackerControlKindCONTROL_NEW_FILE, bpf.TrackerControlKindCONTROL_NEW_CONTEXT:
 		t.lookInto(ctx, event.Tgid)
 		if bpf.TrackerControlKind(event.Kind) == bpf.TrackerControlKindCONTROL_NEW_CONTEXT {
-			return t.foretellExtended(id)
+			t.foretellLater(id)
 		}
 		return nil
 	case bpf.TrackerControlKindCONTROL_NEW_FUNCTIONS:

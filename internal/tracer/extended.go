@@ -178,9 +178,21 @@ func (a *attachment) offsetsOf(pointers []uint64, code []provider.Code) []uint64
 // a process can make them up.
 const mostRefused = 256
 
-// tidyExtended makes room: it drops what processes had that are gone, and what
-// was refused when that is much.
+// tidyExtended makes room: it drops what processes had that are gone, what was
+// refused when that is much, and Completion Queues that are idle.
 func (t *Tracer) tidyExtended() error {
+	now, err := monotonic()
+	if err != nil {
+		return err
+	}
+	var cqKey bpf.TrackerCqKey
+	var cq bpf.TrackerExtendedCq
+	return errors.Join(t.tidySets(), deleteMatching(t.side.maps.ExtendedCqs, &cqKey, &cq, func() bool {
+		return cq.FirstDelivered == 0 && now > cq.Ns+uint64(cqIdle)
+	}))
+}
+
+func (t *Tracer) tidySets() error {
 	var key bpf.TrackerExtendedKey
 	var set bpf.TrackerExtendedSet
 	gone := map[uint32]bool{}

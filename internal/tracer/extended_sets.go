@@ -77,6 +77,20 @@ func digestPointers(kind uint32, pointers []uint64) uint64 {
 	return digest
 }
 
+// foretellLater does not hold up the control events.
+func (t *Tracer) foretellLater(id verbs.ProcessID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	t.run(func() {
+		if err := t.foretellExtended(id); err != nil {
+			t.log.Warn("the queues of a process may not be followed from their first request", "pid", id.TGID, "error", err)
+		}
+	})
+}
+
 // foretellExtended tells the kernel side of the functions that a process which
 // opened a device may use and that are probed already: its queues can then be
 // followed from their first request.
