@@ -51,6 +51,17 @@ static __always_inline struct extended_set *known_set(struct caller *caller, __u
 	return bpf_map_lookup_elem(&extended_sets, &key);
 }
 
+/* Whether the function that a probe stands in was called through the object, as
+ * what the probe takes it for. Which functions are probed, and as what, came from
+ * the memory of some process, which may have lied: this process is asked. */
+static __always_inline bool is_called(struct pt_regs *ctx, __u64 functions, __u64 cookie)
+{
+	__u64 pointer = 0;
+
+	bpf_probe_read_user(&pointer, sizeof(pointer), (void *)(functions + COOKIE_POINTER(cookie) * sizeof(pointer)));
+	return pointer && pointer == IP(ctx) - COOKIE_INTO(cookie);
+}
+
 /* Scratch memory for what is too large for the stack. */
 static __always_inline struct extended_set *fresh_set(void)
 {

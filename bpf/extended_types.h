@@ -67,8 +67,9 @@ enum extended_kind {
 	EXTENDED_CQ,
 };
 
-/* What a probe stands on; bits 32 to 39 of its cookie, the operation that a
- * builder makes in bits 40 to 47. */
+/* What a probe stands on; bits 32 to 39 of its cookie. The operation that a
+ * builder makes is in bits 40 to 47, the place of the pointer to the function in
+ * bits 48 to 55, and how far into the function the probe is in bits 56 to 63. */
 enum extended_role {
 	ROLE_START,
 	ROLE_BUILD,
@@ -83,6 +84,8 @@ enum extended_role {
 };
 #define COOKIE_ROLE(cookie) ((__u32)((cookie) >> 32) & 0xff)
 #define COOKIE_OPERATION(cookie) ((__u8)((cookie) >> 40))
+#define COOKIE_POINTER(cookie) ((__u32)((cookie) >> 48) & 0xff)
+#define COOKIE_INTO(cookie) ((__u32)((cookie) >> 56))
 
 /* One combination of functions, as objects of a process have it. The digest is
  * over all but wr_complete, which providers exchange at run time. */

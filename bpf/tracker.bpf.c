@@ -95,6 +95,8 @@ int enter_extended_post(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	__u32 library = COOKIE_LIBRARY(cookie);
 
+	if (!is_called(ctx, ARG1(ctx) + IBV_QP_EX_FUNCTIONS, cookie))
+		return 0;
 	switch (COOKIE_ROLE(cookie)) {
 	case ROLE_START:
 		start_entered(ctx, library);
@@ -115,7 +117,10 @@ int enter_extended_post(struct pt_regs *ctx)
 SEC("uprobe/wr_complete")
 int enter_wr_complete(struct pt_regs *ctx)
 {
-	complete_entered(ctx, bpf_get_attach_cookie(ctx));
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+
+	if (is_called(ctx, ARG1(ctx) + IBV_QP_EX_FUNCTIONS, cookie))
+		complete_entered(ctx, COOKIE_LIBRARY(cookie));
 	return 0;
 }
 
@@ -131,7 +136,8 @@ int enter_extended_poll(struct pt_regs *ctx)
 {
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 
-	extended_poll_entered(ctx, COOKIE_LIBRARY(cookie), COOKIE_ROLE(cookie));
+	if (is_called(ctx, ARG1(ctx) + IBV_CQ_EX_FUNCTIONS, cookie))
+		extended_poll_entered(ctx, COOKIE_LIBRARY(cookie), COOKIE_ROLE(cookie));
 	return 0;
 }
 

@@ -139,14 +139,14 @@ func (t *Tracer) probeFunctions(a *attachment, p *pendingSet, parts []part, code
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.file.DisplayPath, err)
 	}
-	before := len(library.roles)
+	before := len(library.probed)
 	if err := t.side.attachExtended(a, wanted, t.kind); err != nil {
 		return fmt.Errorf("probing the extended verbs of %s: %w", a.file.DisplayPath, err)
 	}
 	if p.key.Kind == uint32(bpf.TrackerExtendedKindEXTENDED_CQ) {
 		library.readers(a.file.Library.Name, &p.set, offsets)
 	}
-	if n := len(library.roles) - before; n != 0 {
+	if n := len(library.probed) - before; n != 0 {
 		t.log.Info("probing functions of the extended verbs", "library", a.file.DisplayPath, "functions", n)
 	}
 	p.set.Library = a.cookie

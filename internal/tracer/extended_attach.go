@@ -14,10 +14,20 @@ import (
 // extendedLibrary is what is known of the extended verbs of one library.
 type extendedLibrary struct {
 	functions *provider.Extended
-	// roles are those of the functions that are probed, by their file offset.
-	roles map[uint64]roleKey
-	sets  []probedSet
+	probed    map[probedFunction]bool
+	sets      []probedSet
 }
+
+// probedFunction is a function, by its file offset, and what it is taken for.
+// Processes may lie about that, so one function may be taken for several things:
+// the kernel side asks the object that it is called on.
+type probedFunction struct {
+	offset uint64
+	key    roleKey
+}
+
+// mostProbed bounds them: no provider has half as many.
+const mostProbed = 256
 
 // wantedFunction is a function to be probed, if it is not.
 type wantedFunction struct {
@@ -25,7 +35,9 @@ type wantedFunction struct {
 	key    roleKey
 }
 
-var errTwoRoles = errors.New("one function has two roles")
+func (w wantedFunction) probed() probedFunction { return probedFunction{w.target.Offset, w.key} }
+
+var errTwoRoles = errors.New("one function has two roles in one object")
 
 // openExtended prepares a library for questions, once.
 func (a *attachment) openExtended() (*extendedLibrary, error) {
@@ -36,7 +48,7 @@ func (a *attachment) openExtended() (*extendedLibrary, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.extended = &extendedLibrary{functions: functions, roles: map[uint64]roleKey{}}
+	a.extended = &extendedLibrary{functions: functions, probed: map[probedFunction]bool{}}
 	return a.extended, nil
 }
 
@@ -61,31 +73,32 @@ func (l *extendedLibrary) wanted(parts []part, offsets []uint64) ([]wantedFuncti
 		}
 		wanted = append(wanted, wantedFunction{target, p.key()})
 		if p.role == bpf.TrackerExtendedRoleROLE_COMPLETE {
-			for _, other := range l.alternatives(offset) {
+			for _, other := range l.alternatives(probedFunction{offset, p.key()}) {
 				wanted = append(wanted, wantedFunction{other, p.key()})
 			}
 		}
 	}
-	return wanted, l.checkRoles(wanted)
+	return wanted, l.check(wanted)
 }
 
 // alternatives are found once for a function.
-func (l *extendedLibrary) alternatives(offset uint64) []provider.Target {
-	if _, probed := l.roles[offset]; probed {
+func (l *extendedLibrary) alternatives(of probedFunction) []provider.Target {
+	if l.probed[of] {
 		return nil
 	}
-	return l.functions.Alternatives(offset)
+	return l.functions.Alternatives(of.offset)
 }
 
-func (l *extendedLibrary) checkRoles(wanted []wantedFunction) error {
+func (l *extendedLibrary) check(wanted []wantedFunction) error {
 	roles := map[uint64]roleKey{}
 	for _, w := range wanted {
-		for _, known := range []map[uint64]roleKey{roles, l.roles} {
-			if key, ok := known[w.target.Offset]; ok && key != w.key {
-				return fmt.Errorf("%w: %#x and %#x at file offset %#x", errTwoRoles, key, w.key, w.target.Offset)
-			}
+		if key, ok := roles[w.target.Offset]; ok && key != w.key {
+			return fmt.Errorf("%w: %#x and %#x at file offset %#x", errTwoRoles, key, w.key, w.target.Offset)
 		}
 		roles[w.target.Offset] = w.key
+	}
+	if len(l.probed)+len(roles) > mostProbed {
+		return fmt.Errorf("%d functions of the extended verbs are probed already", len(l.probed))
 	}
 	return nil
 }
@@ -98,7 +111,7 @@ func (k *kernelSide) attachExtended(a *attachment, wanted []wantedFunction, kind
 		return fmt.Errorf("opening %s to probe it: %w", a.file.DisplayPath, err)
 	}
 	var attached []link.Link
-	for _, batch := range batchesOf(a.extended.roles, wanted, a.cookie) {
+	for _, batch := range batchesOf(a.extended.probed, wanted, a.cookie) {
 		links, err := k.attachBatch(executable, batch, kind)
 		attached = append(attached, links...)
 		if err != nil {
@@ -107,7 +120,7 @@ func (k *kernelSide) attachExtended(a *attachment, wanted []wantedFunction, kind
 	}
 	a.links = append(a.links, attached...)
 	for _, w := range wanted {
-		a.extended.roles[w.target.Offset] = w.key
+		a.extended.probed[w.probed()] = true
 	}
 	return nil
 }
@@ -119,15 +132,15 @@ type extendedBatch struct {
 }
 
 // batchesOf groups the functions by program, in their order.
-func batchesOf(probed map[uint64]roleKey, wanted []wantedFunction, library uint32) []*extendedBatch {
+func batchesOf(probed map[probedFunction]bool, wanted []wantedFunction, library uint32) []*extendedBatch {
 	var batches []*extendedBatch
 	byProgram := map[extendedProgram]*extendedBatch{}
-	seen := map[uint64]bool{}
+	seen := map[probedFunction]bool{}
 	for _, w := range wanted {
-		if _, ok := probed[w.target.Offset]; ok || seen[w.target.Offset] {
+		if probed[w.probed()] || seen[w.probed()] {
 			continue
 		}
-		seen[w.target.Offset] = true
+		seen[w.probed()] = true
 		programs := programsOf(w.key.role())
 		place := w.target.EntryOffset
 		if len(programs) > 1 {
@@ -142,7 +155,7 @@ func batchesOf(probed map[uint64]roleKey, wanted []wantedFunction, library uint3
 				batches = append(batches, batch)
 			}
 			batch.places = append(batch.places, place)
-			batch.cookies = append(batch.cookies, w.key.cookie(library))
+			batch.cookies = append(batch.cookies, w.key.cookie(library, place-w.target.Offset))
 		}
 	}
 	return batches

@@ -72,12 +72,18 @@ func partsOf(kind uint32) ([]part, error) {
 	}
 }
 
-// roleKey is what a probe does, as the upper half of its cookie: bpf/extended_types.h.
+// roleKey is what a probe does, as in the upper half of its cookie:
+// bpf/extended_types.h.
 type roleKey uint64
 
-func (p part) key() roleKey { return roleKey(p.role) | roleKey(p.operation)<<8 }
+func (p part) key() roleKey {
+	return roleKey(p.role) | roleKey(p.operation)<<8 | roleKey(p.index)<<16
+}
 
-func (k roleKey) cookie(library uint32) uint64 { return uint64(k)<<32 | uint64(library) }
+// cookie is that of a probe so many bytes into the function, less than 256.
+func (k roleKey) cookie(library uint32, into uint64) uint64 {
+	return into<<56 | uint64(k)<<32 | uint64(library)
+}
 
 func (k roleKey) role() bpf.TrackerExtendedRole { return bpf.TrackerExtendedRole(k & 0xff) }
 
@@ -106,8 +112,8 @@ func (l *extendedLibrary) objects() []string {
 		return nil
 	}
 	kinds := map[string]bool{}
-	for _, key := range l.roles {
-		switch key.role() {
+	for probed := range l.probed {
+		switch probed.key.role() {
 		case bpf.TrackerExtendedRoleROLE_NEXT_POLL, bpf.TrackerExtendedRoleROLE_END_POLL:
 			kinds["ibv_cq_ex"] = true
 		default:

@@ -16,23 +16,29 @@ func wants(offset uint64, role bpf.TrackerExtendedRole, operation uint8) wantedF
 	}
 }
 
-// A process may put one function into two places of its objects; whatever it
-// is, it cannot be both.
-func TestTwoRolesAreRefused(t *testing.T) {
+// A process may put one function into two places of an object, and say of it
+// something else than another process does.
+func TestTwoRoles(t *testing.T) {
 	build, start := bpf.TrackerExtendedRoleROLE_BUILD, bpf.TrackerExtendedRoleROLE_START
-	l := &extendedLibrary{roles: map[uint64]roleKey{0x100: part{role: start}.key()}}
+	l := &extendedLibrary{probed: map[probedFunction]bool{wants(0x100, start, 0).probed(): true}}
 	for name, tt := range map[string]struct {
 		wanted []wantedFunction
 		fails  bool
 	}{
 		"known as it is":   {[]wantedFunction{wants(0x100, start, 0), wants(0x200, build, 2)}, false},
 		"twice the same":   {[]wantedFunction{wants(0x200, build, 2), wants(0x200, build, 2)}, false},
+		"known as another": {[]wantedFunction{wants(0x100, build, 2)}, false},
 		"two operations":   {[]wantedFunction{wants(0x200, build, 2), wants(0x200, build, 3)}, true},
-		"known as another": {[]wantedFunction{wants(0x100, build, 2)}, true},
 	} {
-		if err := l.checkRoles(tt.wanted); errors.Is(err, errTwoRoles) != tt.fails {
+		if err := l.check(tt.wanted); errors.Is(err, errTwoRoles) != tt.fails {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	for i := range uint64(mostProbed) {
+		l.probed[probedFunction{offset: 0x1000 + i}] = true
+	}
+	if err := l.check([]wantedFunction{wants(0x100, build, 2)}); err == nil {
+		t.Error("as many functions as a process makes up")
 	}
 }
 
@@ -40,7 +46,7 @@ func TestTwoRolesAreRefused(t *testing.T) {
 // cookie; entry and return of one function stand at one instruction.
 func TestBatches(t *testing.T) {
 	complete, build := bpf.TrackerExtendedRoleROLE_COMPLETE, bpf.TrackerExtendedRoleROLE_BUILD
-	probed := map[uint64]roleKey{0x300: part{role: build, operation: 1}.key()}
+	probed := map[probedFunction]bool{wants(0x300, build, 1).probed(): true}
 	batches := batchesOf(probed, []wantedFunction{
 		wants(0x100, complete, 0), wants(0x200, complete, 0), wants(0x300, build, 1), wants(0x400, build, 4), wants(0x400, build, 4),
 	}, 7)
@@ -56,7 +62,7 @@ func TestBatches(t *testing.T) {
 			t.Errorf("wr_complete at %#x", b.places)
 		}
 	}
-	if len(post.places) != 1 || post.places[0] != 0x408 || post.cookies[0] != 7|uint64(build)<<32|4<<40 {
+	if len(post.places) != 1 || post.places[0] != 0x408 || post.cookies[0] != 7|uint64(build)<<32|4<<40|8<<56 {
 		t.Errorf("a builder at %#x with cookies %#x", post.places, post.cookies)
 	}
 }
