@@ -39,7 +39,8 @@ static __always_inline __u64 digest_pointers(const __u64 *pointers, __u32 n, __u
 	return digest;
 }
 
-static __always_inline struct extended_set *known_set(struct caller *caller, __u32 kind, __u64 digest)
+static __always_inline struct extended_set *known_set(struct caller *caller, __u32 kind,
+						      __u64 digest)
 {
 	struct extended_key key = {
 		.incarnation = caller->incarnation,
@@ -58,7 +59,8 @@ static __always_inline bool is_called(struct pt_regs *ctx, __u64 functions, __u6
 {
 	__u64 pointer = 0;
 
-	bpf_probe_read_user(&pointer, sizeof(pointer), (void *)(functions + COOKIE_POINTER(cookie) * sizeof(pointer)));
+	bpf_probe_read_user(&pointer, sizeof(pointer),
+			    (void *)(functions + COOKIE_POINTER(cookie) * sizeof(pointer)));
 	return pointer && pointer == IP(ctx) - COOKIE_INTO(cookie);
 }
 
@@ -70,7 +72,8 @@ static __always_inline struct extended_set *fresh_set(void)
 	return thread ? &thread->set : NULL;
 }
 
-static __always_inline void tell_set(struct caller *caller, __u32 kind, __u64 digest, struct extended_set *set)
+static __always_inline void tell_set(struct caller *caller, __u32 kind, __u64 digest,
+				     struct extended_set *set)
 {
 	struct extended_key key = {
 		.incarnation = caller->incarnation,
@@ -94,7 +97,8 @@ static __noinline bool is_qp_watched(struct caller *caller, __u64 qp, __u64 cont
 {
 	struct extended_set *fresh = fresh_set();
 
-	if (!fresh || bpf_probe_read_user(fresh->pointers, sizeof(fresh->pointers), (void *)(qp + IBV_QP_EX_FUNCTIONS)))
+	if (!fresh || bpf_probe_read_user(fresh->pointers, sizeof(fresh->pointers),
+					  (void *)(qp + IBV_QP_EX_FUNCTIONS)))
 		return true;
 	__u64 *p = fresh->pointers;
 	if (!are_functions(context, p[QP_START], p[QP_COMPLETE], p[QP_ABORT]))

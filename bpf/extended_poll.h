@@ -29,7 +29,8 @@ static __noinline bool read_member(const struct extended_reader *reader, __u64 o
 	for (__u32 i = 0; i < READER_STEPS; i++) {
 		if (i + 1 >= reader->steps)
 			break;
-		if (bpf_probe_read_user(&address, sizeof(address), (void *)(address + reader->offsets[i])))
+		if (bpf_probe_read_user(&address, sizeof(address),
+					(void *)(address + reader->offsets[i])))
 			return false;
 	}
 	if (reader->steps == 0 || reader->steps > READER_STEPS)
@@ -92,7 +93,8 @@ __noinline int tell_direction(__u64 cq_address)
 	if (!thread)
 		return 0;
 	struct delivery *delivery = &thread->delivery;
-	struct queue_key key = queue_key_of(&delivery->caller, delivery->cq_context, delivery->wc.qp_num & 0xffffff);
+	struct queue_key key = queue_key_of(&delivery->caller, delivery->cq_context,
+					    delivery->wc.qp_num & 0xffffff);
 	struct queue *queue = find_queue(&key, &slot);
 	if (!queue)
 		return 1;
@@ -125,7 +127,8 @@ static __always_inline __u32 ask_device(const struct extended_set *set, __u64 cq
 
 /* Fills in which queue the completion is of. The opcode of a failed one is not
  * valid; without the device's word it is told as with poll_cq. */
-static __always_inline bool read_direction(struct thread *thread, const struct extended_set *set, __u64 cq)
+static __always_inline bool read_direction(struct thread *thread, const struct extended_set *set,
+					   __u64 cq)
 {
 	struct delivery *delivery = &thread->delivery;
 	__u64 value;
@@ -163,12 +166,15 @@ __noinline int read_current(__u64 cq)
 	struct ibv_wc *wc = &thread->delivery.wc;
 	__u64 *functions = thread->set.pointers;
 	if (bpf_probe_read_user(&head, sizeof(head), (void *)(cq + IBV_CQ_EX_STATUS)) ||
-	    bpf_probe_read_user(functions, CQ_FUNCTIONS * sizeof(*functions), (void *)(cq + IBV_CQ_EX_FUNCTIONS)) ||
-	    bpf_probe_read_user(&thread->delivery.cq_context, sizeof(__u64), (void *)(cq + IBV_CQ_CONTEXT))) {
+	    bpf_probe_read_user(functions, CQ_FUNCTIONS * sizeof(*functions),
+				(void *)(cq + IBV_CQ_EX_FUNCTIONS)) ||
+	    bpf_probe_read_user(&thread->delivery.cq_context, sizeof(__u64),
+				(void *)(cq + IBV_CQ_CONTEXT))) {
 		lose_completions(caller, LOSS_READ_WC, 1);
 		return 0;
 	}
-	struct extended_set *set = known_set(caller, EXTENDED_CQ, digest_pointers(functions, CQ_FUNCTIONS, CQ_FUNCTIONS));
+	struct extended_set *set = known_set(
+		caller, EXTENDED_CQ, digest_pointers(functions, CQ_FUNCTIONS, CQ_FUNCTIONS));
 	if (!set || !read_member(&set->qp_num, cq, &value)) {
 		if (!set)
 			is_cq_watched(caller, cq, thread->delivery.cq_context);
@@ -203,7 +209,9 @@ static __always_inline void deliver_current(struct thread *thread, __u64 cq)
 
 static __always_inline struct extended_cq *extended_cq_of(struct caller *caller, __u64 address)
 {
-	struct cq_key key = {.incarnation = caller->incarnation, .cq = address, .tgid = caller->tgid};
+	struct cq_key key = { .incarnation = caller->incarnation,
+			      .cq = address,
+			      .tgid = caller->tgid };
 	struct extended_cq *cq = bpf_map_lookup_elem(&extended_cqs, &key);
 
 	if (cq)
@@ -234,8 +242,8 @@ __noinline int enter_step(__u64 address, __u64 instruction, __u64 stack, __u32 l
 		note_loss(&caller);
 		return STEP_NONE;
 	}
-	if (cq->instruction == instruction && cq->stack == stack && cq->library != library && now - cq->ns < BACK_NS &&
-	    !is_dropped(cq->library)) {
+	if (cq->instruction == instruction && cq->stack == stack && cq->library != library &&
+	    now - cq->ns < BACK_NS && !is_dropped(cq->library)) {
 		count_duplicate(library);
 		return STEP_NONE;
 	}

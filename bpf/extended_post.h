@@ -44,8 +44,8 @@ static __always_inline void start_entered(struct pt_regs *ctx, __u32 library)
 		note_loss(&caller);
 		return;
 	}
-	if (build->qp && build->qp == ARG1(ctx) && build->library != library && !is_dropped(build->library) &&
-	    build->call.stack == STACK(ctx)) {
+	if (build->qp && build->qp == ARG1(ctx) && build->library != library &&
+	    !is_dropped(build->library) && build->call.stack == STACK(ctx)) {
 		count_duplicate(library);
 		return;
 	}
@@ -114,7 +114,9 @@ LOOP_BODY(sum_lengths, struct summing)
 
 static __noinline __u32 bytes_of_list(__u64 n, __u64 list, bool wide)
 {
-	struct summing summing = {.list = list, .sum = some_zero, .left = n > SGE_MAX ? SGE_MAX : n, .wide = wide};
+	struct summing summing = {
+		.list = list, .sum = some_zero, .left = n > SGE_MAX ? SGE_MAX : n, .wide = wide
+	};
 
 	if (n > SGE_MAX)
 		count(LOSS_SGE_TOO_DEEP);
@@ -182,7 +184,7 @@ LOOP_BODY(fill_built, struct built_filling)
 	state->sequence++;
 	state->outstanding++;
 
-	struct place place = {.kind = PLACE_NONE};
+	struct place place = { .kind = PLACE_NONE };
 	if (provide_segment(queue, sequence))
 		place = place_of(queue, sequence);
 	if (place.kind != PLACE_ENTRY) {
@@ -216,13 +218,16 @@ LOOP_BODY(fill_built, struct built_filling)
 }
 
 /* As record_chain, of what was built. */
-static __noinline void record_built(struct queue *queue, struct build *build, __u32 tid, bool overlapped)
+static __noinline void record_built(struct queue *queue, struct build *build, __u32 tid,
+				    bool overlapped)
 {
 	struct call *call = &build->call;
 	__u32 n = build->count;
 	__u64 used = *(volatile __u64 *)&queue->tail - *(volatile __u64 *)&queue->head;
 
-	__u32 why = build->unreadable ? LOST_READ_WR : n > BUILT_MAX ? LOST_CHAIN_TOO_DEEP : LOST_QUEUE_TOO_DEEP;
+	__u32 why = build->unreadable ? LOST_READ_WR
+		    : n > BUILT_MAX   ? LOST_CHAIN_TOO_DEEP
+				      : LOST_QUEUE_TOO_DEEP;
 
 	if (build->unreadable || n > BUILT_MAX || used + n > DEPTH_LIMIT) {
 		give_up(queue, why, n);
@@ -342,7 +347,9 @@ static __always_inline void complete_returned(int result, __u32 library)
 		.left = call->count,
 		.was = call->overlapped,
 	};
-	returning.now = (duration > RETURNED_NS ? RETURNED_NS : duration ? duration : 1) |
+	returning.now = (duration > RETURNED_NS ? RETURNED_NS
+			 : duration		? duration
+						: 1) |
 			(overlapped ? RETURNED_OVERLAPPED : call->overlapped);
 	LOOP(stamp_return, &returning);
 	if (result != 0) {

@@ -40,7 +40,10 @@ static struct ibv_qp *create(struct ibv_context *ctx, struct ibv_pd *pd, struct 
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = ibv_cq_ex_to_cq(cq),
 		.recv_cq = ibv_cq_ex_to_cq(cq),
-		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = { .max_send_wr = DEPTH,
+			 .max_recv_wr = DEPTH,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = pd,
@@ -52,13 +55,15 @@ static struct ibv_qp *create(struct ibv_context *ctx, struct ibv_pd *pd, struct 
 
 	if (!qp)
 		die("ibv_create_qp_ex", errno);
-	err = ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	err = ibv_modify_qp(qp, &init,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	if (err)
 		die("ibv_modify_qp to INIT", err);
 	return qp;
 }
 
-static void connect_to(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gid, uint8_t gid_index)
+static void connect_to(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gid,
+		       uint8_t gid_index)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTR,
@@ -66,17 +71,25 @@ static void connect_to(struct ibv_qp *qp, uint32_t peer, const union ibv_gid *gi
 		.dest_qp_num = peer,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1,
-		.ah_attr = { .is_global = 1, .port_num = 1,
+		.ah_attr = { .is_global = 1,
+			     .port_num = 1,
 			     .grh = { .dgid = *gid, .sgid_index = gid_index, .hop_limit = 1 } },
 	};
-	int err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	int err = ibv_modify_qp(qp, &attr,
+				IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					IBV_QP_MIN_RNR_TIMER);
 
 	if (err)
 		die("ibv_modify_qp to RTR", err);
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1 };
-	err = ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					       IBV_QP_MAX_QP_RD_ATOMIC);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
+				     .timeout = 18,
+				     .retry_cnt = 7,
+				     .rnr_retry = 7,
+				     .max_rd_atomic = 1 };
+	err = ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 	if (err)
 		die("ibv_modify_qp to RTS", err);
 }
@@ -127,7 +140,8 @@ static void poll_all(struct ibv_cq_ex *cq, uint64_t *sent, uint64_t *received)
 int main(int argc, char **argv)
 {
 	uint64_t messages, sent = 0, received = 0, posted = 0;
-	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 4 * DEPTH, .wc_flags = IBV_WC_STANDARD_FLAGS };
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 4 * DEPTH,
+					       .wc_flags = IBV_WC_STANDARD_FLAGS };
 	struct ibv_context *ctx;
 	struct ibv_cq_ex *cq;
 	struct ibv_qp *from, *to;
@@ -156,7 +170,8 @@ int main(int argc, char **argv)
 	connect_to(to, from->qp_num, &gid, (uint8_t)atoi(argv[2]));
 	connect_to(from, to->qp_num, &gid, (uint8_t)atoi(argv[2]));
 	while (sent < messages || received < messages) {
-		while (posted < messages && posted - sent < DEPTH / 2 && posted - received < DEPTH / 2) {
+		while (posted < messages && posted - sent < DEPTH / 2 &&
+		       posted - received < DEPTH / 2) {
 			receive(to, mr, posted % DEPTH);
 			send_one(from, mr, posted % DEPTH, bytes);
 			posted++;

@@ -92,7 +92,8 @@ static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 /* libibverbs fills in what the public part begins with. */
 struct ibv_cq_ex *sim_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
-	struct ibv_cq *cq = sim_create_cq(context, (int)attr->cqe, attr->channel, (int)attr->comp_vector);
+	struct ibv_cq *cq =
+		sim_create_cq(context, (int)attr->cqe, attr->channel, (int)attr->comp_vector);
 	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)cq;
 
 	if (!cq)

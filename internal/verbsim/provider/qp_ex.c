@@ -77,7 +77,8 @@ static void begin(struct ibv_qp_ex *ex, uint32_t opcode, uint32_t imm)
 
 	if (qp->build.err)
 		return;
-	if (qp->build.head - atomic_load_explicit(&qp->sq_freed, memory_order_acquire) >= qp->sq_depth)
+	if (qp->build.head - atomic_load_explicit(&qp->sq_freed, memory_order_acquire) >=
+	    qp->sq_depth)
 		qp->build.err = ENOMEM;
 	else if (!sim_send_supported(qp, opcode))
 		qp->build.err = EINVAL;
