@@ -110,7 +110,7 @@ static __noinline bool is_qp_watched(struct caller *caller, __u64 qp, __u64 cont
 			tell_set(caller, EXTENDED_QP, digest, fresh);
 		return false;
 	}
-	return known->attached_ns || known->refused;
+	return known->attached_ns || known->refused == REFUSED_NO_OBJECT;
 }
 
 static __noinline bool is_cq_watched(struct caller *caller, __u64 cq, __u64 context)
@@ -132,7 +132,7 @@ static __noinline bool is_cq_watched(struct caller *caller, __u64 cq, __u64 cont
 			tell_set(caller, EXTENDED_CQ, digest, fresh);
 		return false;
 	}
-	return known->attached_ns || known->refused;
+	return known->attached_ns || known->refused == REFUSED_NO_OBJECT;
 }
 
 /* A QP of which not every function is probed as it becomes ready was not seen

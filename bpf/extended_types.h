@@ -97,6 +97,12 @@ struct extended_key {
 };
 _Static_assert(sizeof(struct extended_key) == 24, "hashed as bytes");
 
+enum extended_refusal {
+	REFUSED_NOT,
+	REFUSED_NO_OBJECT, /* the pointers are no functions of a provider: another kind of object */
+	REFUSED_PROBES,	   /* they are, and are not probed */
+};
+
 #define READER_STEPS 4
 
 /* What a function that reads a member of the current completion does: a number
@@ -114,7 +120,7 @@ struct extended_set {
 	__u64 pointers[QP_FUNCTIONS];
 	/* Set by user space. */
 	__u64 attached_ns; /* when the last of the functions was probed, 0: not yet */
-	__u32 refused;	   /* these are no functions of a provider */
+	__u32 refused;	   /* enum extended_refusal */
 	__u32 library;
 	struct extended_reader qp_num, opcode, byte_len, vendor_err;
 	/* Where the device says which queue a completion is of: a number, the

@@ -25,6 +25,7 @@ const enum stage *type_stage __attribute__((unused));
 const enum qp_function *type_qp_function __attribute__((unused));
 const enum cq_function *type_cq_function __attribute__((unused));
 const enum extended_kind *type_extended_kind __attribute__((unused));
+const enum extended_refusal *type_extended_refusal __attribute__((unused));
 const enum extended_role *type_extended_role __attribute__((unused));
 const enum site_place_kind *type_site_place_kind __attribute__((unused));
 

@@ -224,6 +224,14 @@ type TrackerExtendedReader struct {
 	Mask    uint64
 }
 
+type TrackerExtendedRefusal uint32
+
+const (
+	TrackerExtendedRefusalREFUSED_NOT       TrackerExtendedRefusal = 0
+	TrackerExtendedRefusalREFUSED_NO_OBJECT TrackerExtendedRefusal = 1
+	TrackerExtendedRefusalREFUSED_PROBES    TrackerExtendedRefusal = 2
+)
+
 type TrackerExtendedRole uint32
 
 const (
@@ -683,81 +691,82 @@ type TrackerTraceContext struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	TrackerMapAggregates         = "aggregates"
-	TrackerMapBuilds             = "builds"
-	TrackerMapControlEvents      = "control_events"
-	TrackerMapCounters           = "counters"
-	TrackerMapCqs                = "cqs"
-	TrackerMapDeviceIndex        = "device_index"
-	TrackerMapDevices            = "devices"
-	TrackerMapEmptySeries        = "empty_series"
-	TrackerMapEntrySpans         = "entry_spans"
-	TrackerMapExcluded           = "excluded"
-	TrackerMapExtendedCqs        = "extended_cqs"
-	TrackerMapExtendedSets       = "extended_sets"
-	TrackerMapFreeQueues         = "free_queues"
-	TrackerMapFreeSegments       = "free_segments"
-	TrackerMapIterations         = "iterations"
-	TrackerMapLibraries          = "libraries"
-	TrackerMapPollFunctions      = "poll_functions"
-	TrackerMapPollers            = "pollers"
-	TrackerMapProcesses          = "processes"
-	TrackerMapQueueIndex         = "queue_index"
-	TrackerMapQueues             = "queues"
-	TrackerMapRejected           = "rejected"
-	TrackerMapSeenFiles          = "seen_files"
-	TrackerMapSegments           = "segments"
-	TrackerMapSites              = "sites"
-	TrackerMapSlowEvents         = "slow_events"
-	TrackerMapThreads            = "threads"
-	TrackerMapTold               = "told"
-	TrackerMapTracesCtxV1        = "traces_ctx_v1"
-	TrackerMapUntrackedQueues    = "untracked_queues"
-	TrackerProgCompletionSite    = "completion_site"
-	TrackerProgEnterCmdCreateQp  = "enter_cmd_create_qp"
-	TrackerProgEnterCreateQp     = "enter_create_qp"
-	TrackerProgEnterDestroyQp    = "enter_destroy_qp"
-	TrackerProgEnterExtendedPoll = "enter_extended_poll"
-	TrackerProgEnterExtendedPost = "enter_extended_post"
-	TrackerProgEnterModifyQp     = "enter_modify_qp"
-	TrackerProgEnterPollCq       = "enter_poll_cq"
-	TrackerProgEnterPostRecv     = "enter_post_recv"
-	TrackerProgEnterPostSend     = "enter_post_send"
-	TrackerProgEnterPostSrqRecv  = "enter_post_srq_recv"
-	TrackerProgEnterSetOps       = "enter_set_ops"
-	TrackerProgEnterWrComplete   = "enter_wr_complete"
-	TrackerProgLeaveCmdCreateQp  = "leave_cmd_create_qp"
-	TrackerProgLeaveCreateQp     = "leave_create_qp"
-	TrackerProgLeaveNextPoll     = "leave_next_poll"
-	TrackerProgLeavePollCq       = "leave_poll_cq"
-	TrackerProgLeavePostRecv     = "leave_post_recv"
-	TrackerProgLeavePostSend     = "leave_post_send"
-	TrackerProgLeaveWrComplete   = "leave_wr_complete"
-	TrackerProgMapFile           = "map_file"
-	TrackerProgProcessExec       = "process_exec"
-	TrackerProgProcessExit       = "process_exit"
-	TrackerProgSchedSwitch       = "sched_switch"
-	TrackerVarCollection         = "collection"
-	TrackerVarHaveTraceContexts  = "have_trace_contexts"
-	TrackerVarHistogramEdges     = "histogram_edges"
-	TrackerVarNextDevice         = "next_device"
-	TrackerVarSomeZero           = "some_zero"
-	TrackerVarThresholdNs        = "threshold_ns"
-	TrackerVarTypeControlEvent   = "type_control_event"
-	TrackerVarTypeControlKind    = "type_control_kind"
-	TrackerVarTypeCounter        = "type_counter"
-	TrackerVarTypeCqFunction     = "type_cq_function"
-	TrackerVarTypeEntryState     = "type_entry_state"
-	TrackerVarTypeExtendedKind   = "type_extended_kind"
-	TrackerVarTypeExtendedRole   = "type_extended_role"
-	TrackerVarTypeQpFunction     = "type_qp_function"
-	TrackerVarTypeQueueEnd       = "type_queue_end"
-	TrackerVarTypeQueueSync      = "type_queue_sync"
-	TrackerVarTypeSitePlaceKind  = "type_site_place_kind"
-	TrackerVarTypeSlowEvent      = "type_slow_event"
-	TrackerVarTypeStage          = "type_stage"
-	TrackerVarWakeupBytes        = "wakeup_bytes"
-	TrackerVarWatchExecs         = "watch_execs"
+	TrackerMapAggregates          = "aggregates"
+	TrackerMapBuilds              = "builds"
+	TrackerMapControlEvents       = "control_events"
+	TrackerMapCounters            = "counters"
+	TrackerMapCqs                 = "cqs"
+	TrackerMapDeviceIndex         = "device_index"
+	TrackerMapDevices             = "devices"
+	TrackerMapEmptySeries         = "empty_series"
+	TrackerMapEntrySpans          = "entry_spans"
+	TrackerMapExcluded            = "excluded"
+	TrackerMapExtendedCqs         = "extended_cqs"
+	TrackerMapExtendedSets        = "extended_sets"
+	TrackerMapFreeQueues          = "free_queues"
+	TrackerMapFreeSegments        = "free_segments"
+	TrackerMapIterations          = "iterations"
+	TrackerMapLibraries           = "libraries"
+	TrackerMapPollFunctions       = "poll_functions"
+	TrackerMapPollers             = "pollers"
+	TrackerMapProcesses           = "processes"
+	TrackerMapQueueIndex          = "queue_index"
+	TrackerMapQueues              = "queues"
+	TrackerMapRejected            = "rejected"
+	TrackerMapSeenFiles           = "seen_files"
+	TrackerMapSegments            = "segments"
+	TrackerMapSites               = "sites"
+	TrackerMapSlowEvents          = "slow_events"
+	TrackerMapThreads             = "threads"
+	TrackerMapTold                = "told"
+	TrackerMapTracesCtxV1         = "traces_ctx_v1"
+	TrackerMapUntrackedQueues     = "untracked_queues"
+	TrackerProgCompletionSite     = "completion_site"
+	TrackerProgEnterCmdCreateQp   = "enter_cmd_create_qp"
+	TrackerProgEnterCreateQp      = "enter_create_qp"
+	TrackerProgEnterDestroyQp     = "enter_destroy_qp"
+	TrackerProgEnterExtendedPoll  = "enter_extended_poll"
+	TrackerProgEnterExtendedPost  = "enter_extended_post"
+	TrackerProgEnterModifyQp      = "enter_modify_qp"
+	TrackerProgEnterPollCq        = "enter_poll_cq"
+	TrackerProgEnterPostRecv      = "enter_post_recv"
+	TrackerProgEnterPostSend      = "enter_post_send"
+	TrackerProgEnterPostSrqRecv   = "enter_post_srq_recv"
+	TrackerProgEnterSetOps        = "enter_set_ops"
+	TrackerProgEnterWrComplete    = "enter_wr_complete"
+	TrackerProgLeaveCmdCreateQp   = "leave_cmd_create_qp"
+	TrackerProgLeaveCreateQp      = "leave_create_qp"
+	TrackerProgLeaveNextPoll      = "leave_next_poll"
+	TrackerProgLeavePollCq        = "leave_poll_cq"
+	TrackerProgLeavePostRecv      = "leave_post_recv"
+	TrackerProgLeavePostSend      = "leave_post_send"
+	TrackerProgLeaveWrComplete    = "leave_wr_complete"
+	TrackerProgMapFile            = "map_file"
+	TrackerProgProcessExec        = "process_exec"
+	TrackerProgProcessExit        = "process_exit"
+	TrackerProgSchedSwitch        = "sched_switch"
+	TrackerVarCollection          = "collection"
+	TrackerVarHaveTraceContexts   = "have_trace_contexts"
+	TrackerVarHistogramEdges      = "histogram_edges"
+	TrackerVarNextDevice          = "next_device"
+	TrackerVarSomeZero            = "some_zero"
+	TrackerVarThresholdNs         = "threshold_ns"
+	TrackerVarTypeControlEvent    = "type_control_event"
+	TrackerVarTypeControlKind     = "type_control_kind"
+	TrackerVarTypeCounter         = "type_counter"
+	TrackerVarTypeCqFunction      = "type_cq_function"
+	TrackerVarTypeEntryState      = "type_entry_state"
+	TrackerVarTypeExtendedKind    = "type_extended_kind"
+	TrackerVarTypeExtendedRefusal = "type_extended_refusal"
+	TrackerVarTypeExtendedRole    = "type_extended_role"
+	TrackerVarTypeQpFunction      = "type_qp_function"
+	TrackerVarTypeQueueEnd        = "type_queue_end"
+	TrackerVarTypeQueueSync       = "type_queue_sync"
+	TrackerVarTypeSitePlaceKind   = "type_site_place_kind"
+	TrackerVarTypeSlowEvent       = "type_slow_event"
+	TrackerVarTypeStage           = "type_stage"
+	TrackerVarWakeupBytes         = "wakeup_bytes"
+	TrackerVarWatchExecs          = "watch_execs"
 )
 
 // LoadTracker returns the embedded CollectionSpec for Tracker.
@@ -868,27 +877,28 @@ type TrackerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type TrackerVariableSpecs struct {
-	Collection        *ebpf.VariableSpec `ebpf:"collection"`
-	HaveTraceContexts *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
-	HistogramEdges    *ebpf.VariableSpec `ebpf:"histogram_edges"`
-	NextDevice        *ebpf.VariableSpec `ebpf:"next_device"`
-	SomeZero          *ebpf.VariableSpec `ebpf:"some_zero"`
-	ThresholdNs       *ebpf.VariableSpec `ebpf:"threshold_ns"`
-	TypeControlEvent  *ebpf.VariableSpec `ebpf:"type_control_event"`
-	TypeControlKind   *ebpf.VariableSpec `ebpf:"type_control_kind"`
-	TypeCounter       *ebpf.VariableSpec `ebpf:"type_counter"`
-	TypeCqFunction    *ebpf.VariableSpec `ebpf:"type_cq_function"`
-	TypeEntryState    *ebpf.VariableSpec `ebpf:"type_entry_state"`
-	TypeExtendedKind  *ebpf.VariableSpec `ebpf:"type_extended_kind"`
-	TypeExtendedRole  *ebpf.VariableSpec `ebpf:"type_extended_role"`
-	TypeQpFunction    *ebpf.VariableSpec `ebpf:"type_qp_function"`
-	TypeQueueEnd      *ebpf.VariableSpec `ebpf:"type_queue_end"`
-	TypeQueueSync     *ebpf.VariableSpec `ebpf:"type_queue_sync"`
-	TypeSitePlaceKind *ebpf.VariableSpec `ebpf:"type_site_place_kind"`
-	TypeSlowEvent     *ebpf.VariableSpec `ebpf:"type_slow_event"`
-	TypeStage         *ebpf.VariableSpec `ebpf:"type_stage"`
-	WakeupBytes       *ebpf.VariableSpec `ebpf:"wakeup_bytes"`
-	WatchExecs        *ebpf.VariableSpec `ebpf:"watch_execs"`
+	Collection          *ebpf.VariableSpec `ebpf:"collection"`
+	HaveTraceContexts   *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
+	HistogramEdges      *ebpf.VariableSpec `ebpf:"histogram_edges"`
+	NextDevice          *ebpf.VariableSpec `ebpf:"next_device"`
+	SomeZero            *ebpf.VariableSpec `ebpf:"some_zero"`
+	ThresholdNs         *ebpf.VariableSpec `ebpf:"threshold_ns"`
+	TypeControlEvent    *ebpf.VariableSpec `ebpf:"type_control_event"`
+	TypeControlKind     *ebpf.VariableSpec `ebpf:"type_control_kind"`
+	TypeCounter         *ebpf.VariableSpec `ebpf:"type_counter"`
+	TypeCqFunction      *ebpf.VariableSpec `ebpf:"type_cq_function"`
+	TypeEntryState      *ebpf.VariableSpec `ebpf:"type_entry_state"`
+	TypeExtendedKind    *ebpf.VariableSpec `ebpf:"type_extended_kind"`
+	TypeExtendedRefusal *ebpf.VariableSpec `ebpf:"type_extended_refusal"`
+	TypeExtendedRole    *ebpf.VariableSpec `ebpf:"type_extended_role"`
+	TypeQpFunction      *ebpf.VariableSpec `ebpf:"type_qp_function"`
+	TypeQueueEnd        *ebpf.VariableSpec `ebpf:"type_queue_end"`
+	TypeQueueSync       *ebpf.VariableSpec `ebpf:"type_queue_sync"`
+	TypeSitePlaceKind   *ebpf.VariableSpec `ebpf:"type_site_place_kind"`
+	TypeSlowEvent       *ebpf.VariableSpec `ebpf:"type_slow_event"`
+	TypeStage           *ebpf.VariableSpec `ebpf:"type_stage"`
+	WakeupBytes         *ebpf.VariableSpec `ebpf:"wakeup_bytes"`
+	WatchExecs          *ebpf.VariableSpec `ebpf:"watch_execs"`
 }
 
 // TrackerObjects contains all objects after they have been loaded into the kernel.
@@ -982,27 +992,28 @@ func (m *TrackerMaps) Close() error {
 //
 // It can be passed to LoadTrackerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TrackerVariables struct {
-	Collection        *ebpf.Variable `ebpf:"collection"`
-	HaveTraceContexts *ebpf.Variable `ebpf:"have_trace_contexts"`
-	HistogramEdges    *ebpf.Variable `ebpf:"histogram_edges"`
-	NextDevice        *ebpf.Variable `ebpf:"next_device"`
-	SomeZero          *ebpf.Variable `ebpf:"some_zero"`
-	ThresholdNs       *ebpf.Variable `ebpf:"threshold_ns"`
-	TypeControlEvent  *ebpf.Variable `ebpf:"type_control_event"`
-	TypeControlKind   *ebpf.Variable `ebpf:"type_control_kind"`
-	TypeCounter       *ebpf.Variable `ebpf:"type_counter"`
-	TypeCqFunction    *ebpf.Variable `ebpf:"type_cq_function"`
-	TypeEntryState    *ebpf.Variable `ebpf:"type_entry_state"`
-	TypeExtendedKind  *ebpf.Variable `ebpf:"type_extended_kind"`
-	TypeExtendedRole  *ebpf.Variable `ebpf:"type_extended_role"`
-	TypeQpFunction    *ebpf.Variable `ebpf:"type_qp_function"`
-	TypeQueueEnd      *ebpf.Variable `ebpf:"type_queue_end"`
-	TypeQueueSync     *ebpf.Variable `ebpf:"type_queue_sync"`
-	TypeSitePlaceKind *ebpf.Variable `ebpf:"type_site_place_kind"`
-	TypeSlowEvent     *ebpf.Variable `ebpf:"type_slow_event"`
-	TypeStage         *ebpf.Variable `ebpf:"type_stage"`
-	WakeupBytes       *ebpf.Variable `ebpf:"wakeup_bytes"`
-	WatchExecs        *ebpf.Variable `ebpf:"watch_execs"`
+	Collection          *ebpf.Variable `ebpf:"collection"`
+	HaveTraceContexts   *ebpf.Variable `ebpf:"have_trace_contexts"`
+	HistogramEdges      *ebpf.Variable `ebpf:"histogram_edges"`
+	NextDevice          *ebpf.Variable `ebpf:"next_device"`
+	SomeZero            *ebpf.Variable `ebpf:"some_zero"`
+	ThresholdNs         *ebpf.Variable `ebpf:"threshold_ns"`
+	TypeControlEvent    *ebpf.Variable `ebpf:"type_control_event"`
+	TypeControlKind     *ebpf.Variable `ebpf:"type_control_kind"`
+	TypeCounter         *ebpf.Variable `ebpf:"type_counter"`
+	TypeCqFunction      *ebpf.Variable `ebpf:"type_cq_function"`
+	TypeEntryState      *ebpf.Variable `ebpf:"type_entry_state"`
+	TypeExtendedKind    *ebpf.Variable `ebpf:"type_extended_kind"`
+	TypeExtendedRefusal *ebpf.Variable `ebpf:"type_extended_refusal"`
+	TypeExtendedRole    *ebpf.Variable `ebpf:"type_extended_role"`
+	TypeQpFunction      *ebpf.Variable `ebpf:"type_qp_function"`
+	TypeQueueEnd        *ebpf.Variable `ebpf:"type_queue_end"`
+	TypeQueueSync       *ebpf.Variable `ebpf:"type_queue_sync"`
+	TypeSitePlaceKind   *ebpf.Variable `ebpf:"type_site_place_kind"`
+	TypeSlowEvent       *ebpf.Variable `ebpf:"type_slow_event"`
+	TypeStage           *ebpf.Variable `ebpf:"type_stage"`
+	WakeupBytes         *ebpf.Variable `ebpf:"wakeup_bytes"`
+	WatchExecs          *ebpf.Variable `ebpf:"watch_execs"`
 }
 
 // TrackerPrograms contains all programs after they have been loaded into the kernel.

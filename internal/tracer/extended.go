@@ -51,6 +51,10 @@ func (t *Tracer) followExtended(ctx context.Context) {
 	}
 }
 
+// errNoObject says that what was read are no pointers of the extended verbs: an
+// object of another kind has anything in that place.
+var errNoObject = errors.New("no object of the extended verbs")
+
 type pendingSet struct {
 	key bpf.TrackerExtendedKey
 	set bpf.TrackerExtendedSet
@@ -114,16 +118,22 @@ func (t *Tracer) probeSet(p *pendingSet, code []provider.Code) error {
 			return nil // It may be probed shortly.
 		}
 	}
-	if err := t.probeFunctions(a, p, parts, code); err != nil {
-		p.set.Refused = 1
-		t.log.Debug("an object of the extended verbs is not followed", "pid", p.key.Tgid, "error", err)
+	err = t.probeFunctions(a, p, parts, code)
+	switch {
+	case err == nil:
+	case errors.Is(err, errNoObject), errors.Is(err, provider.ErrUnresolved):
+		p.set.Refused = uint32(bpf.TrackerExtendedRefusalREFUSED_NO_OBJECT)
+		t.log.Debug("no object of the extended verbs", "pid", p.key.Tgid, "error", err)
+	default:
+		p.set.Refused = uint32(bpf.TrackerExtendedRefusalREFUSED_PROBES)
+		t.log.Warn("queues that use the extended verbs are not timed", "pid", p.key.Tgid, "error", err)
 	}
 	return t.side.storeSet(p)
 }
 
 func (t *Tracer) probeFunctions(a *attachment, p *pendingSet, parts []part, code []provider.Code) error {
 	if a == nil || a.file.Library.Kind != provider.Provider {
-		return errors.New("its functions are not those of a verbs provider")
+		return fmt.Errorf("%w: no provider has its functions", errNoObject)
 	}
 	library, err := a.openExtended()
 	if err != nil {
@@ -132,7 +142,7 @@ func (t *Tracer) probeFunctions(a *attachment, p *pendingSet, parts []part, code
 	offsets := a.offsetsOf(p.set.Pointers[:], code)
 	for _, part := range parts {
 		if p.set.Pointers[part.index] != 0 && offsets[part.index] == 0 && !part.optional {
-			return fmt.Errorf("function %d is not of %s", part.index, a.file.DisplayPath)
+			return fmt.Errorf("%w: function %d is not of %s", errNoObject, part.index, a.file.DisplayPath)
 		}
 	}
 	wanted, err := library.wanted(parts, offsets)
