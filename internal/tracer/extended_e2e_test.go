@@ -83,3 +83,17 @@ func TestCompletionsWithoutQPNumber(t *testing.T) {
 		t.Errorf("lost %v", r.losses())
 	}
 }
+
+// A process says of the functions of its queues what they are not. It spoils
+// nothing for the next one.
+func TestProcessThatLiesAboutItsFunctions(t *testing.T) {
+	tr := startTracer(t, everything)
+	collected := collect(tr)
+	followWith(t, tr, collected, "ext-both", "--ext-lie", "--seconds", "0.3").checkBooks()
+	learnExtended(t, tr, "ext-both")
+	r := followWith(t, tr, collected, "ext-post", "--seconds", "1")
+	r.checkBooks()
+	r.checkPairs()
+	r.checkCounts()
+	r.checkTimed("ext-post")
+}

@@ -228,6 +228,8 @@ void top_up_srq(struct driver *d, struct shared_recv *s, uint32_t target);
 /* extended.c: as the verbs without ibv_qp_ex and ibv_cq_ex. */
 struct ibv_qp *create_extended_qp(struct device *dev, const struct ibv_qp_init_attr *init);
 struct ibv_cq *create_extended_cq(struct device *dev, uint32_t entries, bool no_qp_num);
+/* Exchanges functions of the queue; twice is nothing. */
+void confuse(struct queue *q);
 int post_extended(struct queue *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 /* only: the queue of completions that do not tell theirs. */
 int poll_extended(struct ibv_cq *cq, int n, struct ibv_wc *wc, const struct queue *only);

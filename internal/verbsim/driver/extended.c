@@ -134,6 +134,17 @@ int poll_extended(struct ibv_cq *cq, int n, struct ibv_wc *wc, const struct queu
 	return ret && ret != ENOENT ? -ret : got;
 }
 
+void confuse(struct queue *q)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(q->qp);
+	void (*send)(struct ibv_qp_ex *) = ex->wr_send, (*start)(struct ibv_qp_ex *) = ex->wr_start;
+
+	ex->wr_send = ex->wr_abort;
+	ex->wr_abort = send;
+	ex->wr_start = (void (*)(struct ibv_qp_ex *))(void *)ex->wr_rdma_write;
+	ex->wr_rdma_write = (void (*)(struct ibv_qp_ex *, uint32_t, uint64_t))(void *)start;
+}
+
 /* A queue pair whose requests are built; as ibv_create_qp. */
 struct ibv_qp *create_extended_qp(struct device *dev, const struct ibv_qp_init_attr *init)
 {

@@ -39,6 +39,7 @@ static const struct flag flags[] = {
 	{ "gather-after", U64, AT(gather_after), 0, 1e15, "requests that are posted before it" },
 	{ "ext-post", FLAG, AT(ext_post), 0, 0, "post through ibv_qp_ex" },
 	{ "ext-poll", FLAG, AT(ext_poll), 0, 0, "poll through ibv_cq_ex" },
+	{ "ext-lie", FLAG, AT(ext_lie), 0, 0, "with ext-post, confuse who looks at the functions of a queue" },
 	{ "no-qp-num", FLAG, AT(no_qp_num), 0, 0, "with ext-poll and one queue, completions that do not tell it" },
 	{ "abort-every", U32, AT(abort_every), 0, 1e9, "with ext-post, the chain that is first built and aborted" },
 	{ "op", OPCODE, AT(op), 0, 0, "write, write-imm, send, send-imm, read, swap or add" },

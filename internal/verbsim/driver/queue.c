@@ -105,6 +105,8 @@ void queue_connect(struct driver *d, struct queue *q, uint32_t dest)
 	};
 	bool rc = q->type == IBV_QPT_RC, ud = q->type == IBV_QPT_UD;
 
+	if (d->opt.ext_lie)
+		confuse(q);
 	modify(d, q, &attr,
 	       IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 	attr.qp_state = IBV_QPS_RTR;
@@ -117,6 +119,8 @@ void queue_connect(struct driver *d, struct queue *q, uint32_t dest)
 		       (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				       IBV_QP_MAX_QP_RD_ATOMIC :
 			     0));
+	if (d->opt.ext_lie)
+		confuse(q);
 }
 
 uint64_t queue_outstanding(const struct queue *q)
