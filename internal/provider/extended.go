@@ -26,11 +26,12 @@ func OpenExtended(file io.ReaderAt) (*Extended, error) {
 	if kind != Provider {
 		return nil, fmt.Errorf("%w: %s is not imported", ErrNotVerbs, setOpsName)
 	}
+	a.kept = 4 // wr_set_sge(qp, lkey, address, length)
 	return &Extended{a}, a.prepare()
 }
 
 // Locate says where probes on the function may stand that begins at a file
-// offset. The offset may come from a process that lies: where no function
+// offset; at EntryOffset the first four arguments are still in their registers. The offset may come from a process that lies: where no function
 // begins the error wraps ErrUnresolved.
 func (e *Extended) Locate(offset uint64) (Target, error) {
 	address, ok := e.a.img.address(offset)

@@ -108,6 +108,37 @@ func TestAlternativesOfMlx5(t *testing.T) {
 	}
 }
 
+// Wherever a probe on entry stands, wr_set_sge's length is in its register still.
+func TestEntryKeepsFourArguments(t *testing.T) {
+	cache := packageCache(t)
+	e := openNamed(t, sharedObjects(t, unpack(t, cache, packagesOf(t, "44.0-2", "amd64"))), "libmlx5")
+	moved := 0
+	for _, start := range e.a.frames.starts {
+		offset, ok := e.a.img.fileOffset(start)
+		if !ok {
+			continue
+		}
+		target, err := e.Locate(offset)
+		bounds, _ := e.a.frames.function(start)
+		f, err2 := e.a.decodeFunction(bounds)
+		if err != nil || err2 != nil {
+			continue
+		}
+		entry := start + target.EntryOffset - target.Offset
+		for i := range f.instructions {
+			in := &f.instructions[i]
+			if in.address >= entry {
+				break
+			}
+			moved++
+			for _, r := range []register{rdi, rsi, rdx, rcx} {
+				require.False(t, in.writes(r), "function at %#x: register %d is written before the probe at %#x", start, r, entry)
+			}
+		}
+	}
+	assert.Positive(t, moved, "no probe stands behind the first instruction")
+}
+
 // simulated opens the simulated provider that make verbsim built.
 func simulated(t *testing.T) *Extended {
 	t.Helper()
