@@ -11,6 +11,8 @@ import (
 // segments in memory, and is for one goroutine.
 type Extended struct {
 	a *analysis
+	// stores is what functionStores found, once it was asked.
+	stores map[int64][]uint64
 }
 
 // OpenExtended reads a driver library. Errors are those of InspectProvider.
@@ -27,7 +29,7 @@ func OpenExtended(file io.ReaderAt) (*Extended, error) {
 		return nil, fmt.Errorf("%w: %s is not imported", ErrNotVerbs, setOpsName)
 	}
 	a.kept = 4 // wr_set_sge(qp, lkey, address, length)
-	return &Extended{a}, a.prepare()
+	return &Extended{a: a}, a.prepare()
 }
 
 // Locate says where probes on the function may stand that begins at a file
@@ -44,17 +46,19 @@ func (e *Extended) Locate(offset uint64) (Target, error) {
 // Alternatives finds what else the library stores where it stores the address
 // of the function at the file offset: providers exchange the functions of an
 // object while it lives, such as libmlx5 wr_complete by one that fails. The
-// function itself is not among them. The effort is that of decoding the whole
-// library once.
+// function itself is not among them. The first call takes the effort of decoding
+// the whole library.
 func (e *Extended) Alternatives(offset uint64) []Target {
 	const mostAlternatives = 8
 	address, ok := e.a.img.address(offset)
 	if !ok {
 		return nil
 	}
-	stores := e.a.functionStores()
+	if e.stores == nil {
+		e.stores = e.a.functionStores()
+	}
 	var found []uint64
-	for _, of := range stores {
+	for _, of := range e.stores {
 		if !slices.Contains(of, address) {
 			continue
 		}

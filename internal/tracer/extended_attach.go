@@ -91,13 +91,17 @@ func (l *extendedLibrary) alternatives(of probedFunction) []provider.Target {
 
 func (l *extendedLibrary) check(wanted []wantedFunction) error {
 	roles := map[uint64]roleKey{}
+	fresh := map[probedFunction]bool{}
 	for _, w := range wanted {
 		if key, ok := roles[w.target.Offset]; ok && key != w.key {
 			return fmt.Errorf("%w: %#x and %#x at file offset %#x", errTwoRoles, key, w.key, w.target.Offset)
 		}
 		roles[w.target.Offset] = w.key
+		if !l.probed[w.probed()] {
+			fresh[w.probed()] = true
+		}
 	}
-	if len(l.probed)+len(roles) > mostProbed {
+	if len(l.probed)+len(fresh) > mostProbed {
 		return fmt.Errorf("%d functions of the extended verbs are probed already", len(l.probed))
 	}
 	return nil
