@@ -64,6 +64,15 @@ static __always_inline bool is_called(struct pt_regs *ctx, __u64 functions, __u6
 	return pointer && pointer == IP(ctx) - COOKIE_INTO(cookie);
 }
 
+/* Since when what the library does is observed, 0: it is not. What began before
+ * a gap is not continued after it. */
+static __always_inline __u64 observed_since(__u32 cookie)
+{
+	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
+
+	return library ? library->attached_ns : 0;
+}
+
 /* Scratch memory for what is too large for the stack. */
 static __always_inline struct extended_set *fresh_set(void)
 {

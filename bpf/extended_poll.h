@@ -247,7 +247,9 @@ __noinline int enter_step(__u64 address, __u64 instruction, __u64 stack, __u32 l
 		count_duplicate(library);
 		return STEP_NONE;
 	}
-	bool delivered = cq->first_delivered;
+	__u64 since = observed_since(library);
+	bool delivered = cq->first_delivered && cq->since == since;
+	cq->since = since;
 	cq->instruction = instruction;
 	cq->stack = stack;
 	cq->library = library;

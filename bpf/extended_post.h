@@ -56,6 +56,7 @@ static __always_inline void start_entered(struct pt_regs *ctx, __u32 library)
 	}
 	build->call.stack = STACK(ctx);
 	build->qp = ARG1(ctx);
+	build->since = observed_since(library);
 	build->library = library;
 	build->count = 0;
 	build->unreadable = 0;
@@ -287,7 +288,8 @@ static __always_inline void complete_entered(struct pt_regs *ctx, __u32 library)
 	__u64 qp_address = ARG1(ctx);
 	__u32 slot = 0;
 
-	if (!is_building(build, qp_address, library)) {
+	if (!is_building(build, qp_address, library) || !build->since ||
+	    build->since != observed_since(library)) {
 		stray_call(build, library);
 		return;
 	}

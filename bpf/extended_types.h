@@ -132,6 +132,7 @@ struct extended_set {
 /* Between start_poll and end_poll. */
 struct extended_cq {
 	__u64 instruction, stack, ns; /* of the last probe, to know its double */
+	__u64 since;		      /* when its library began to be observed */
 	__u32 library;
 	__u32 first_delivered;
 };

@@ -35,6 +35,7 @@ type TrackerBuild struct {
 		Function    uint32
 	}
 	Qp         uint64
+	Since      uint64
 	Library    uint32
 	Count      uint32
 	Unreadable uint32
@@ -195,6 +196,7 @@ type TrackerExtendedCq struct {
 	Instruction    uint64
 	Stack          uint64
 	Ns             uint64
+	Since          uint64
 	Library        uint32
 	FirstDelivered uint32
 }

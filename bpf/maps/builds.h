@@ -11,6 +11,7 @@
 struct build {
 	struct call call; /* of wr_complete */
 	__u64 qp;	  /* wr_start was called on it; 0: on none */
+	__u64 since;	  /* when its library began to be observed */
 	__u32 library;
 	__u32 count; /* may exceed what there is room for */
 	__u32 unreadable;

@@ -3,6 +3,7 @@ package tracer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/cilium/ebpf/link"
@@ -15,7 +16,9 @@ import (
 type extendedLibrary struct {
 	functions *provider.Extended
 	probed    map[probedFunction]bool
-	sets      []probedSet
+	// places are the probed functions, to probe them again.
+	places []wantedFunction
+	sets   []probedSet
 }
 
 // probedFunction is a function, by its file offset, and what it is taken for.
@@ -110,12 +113,34 @@ func (l *extendedLibrary) check(wanted []wantedFunction) error {
 // attachExtended probes the functions that are not probed yet: all of them or,
 // with an error, none.
 func (k *kernelSide) attachExtended(a *attachment, wanted []wantedFunction, kind linkKind) error {
+	l := a.extended
+	var fresh []wantedFunction
+	for _, w := range wanted {
+		if !l.probed[w.probed()] && !slices.Contains(fresh, w) {
+			fresh = append(fresh, w)
+		}
+	}
+	if err := k.placeExtended(a, fresh, kind); err != nil {
+		return err
+	}
+	l.places = append(l.places, fresh...)
+	for _, w := range fresh {
+		l.probed[w.probed()] = true
+	}
+	return nil
+}
+
+// placeExtended attaches the probes on functions, all of them or none.
+func (k *kernelSide) placeExtended(a *attachment, functions []wantedFunction, kind linkKind) error {
+	if len(functions) == 0 {
+		return nil
+	}
 	executable, err := link.OpenExecutable("/proc/self/fd/" + strconv.Itoa(int(a.open.Fd())))
 	if err != nil {
 		return fmt.Errorf("opening %s to probe it: %w", a.file.DisplayPath, err)
 	}
 	var attached []link.Link
-	for _, batch := range batchesOf(a.extended.probed, wanted, a.cookie) {
+	for _, batch := range batchesOf(functions, a.cookie) {
 		links, err := k.attachBatch(executable, batch, kind)
 		attached = append(attached, links...)
 		if err != nil {
@@ -123,9 +148,6 @@ func (k *kernelSide) attachExtended(a *attachment, wanted []wantedFunction, kind
 		}
 	}
 	a.links = append(a.links, attached...)
-	for _, w := range wanted {
-		a.extended.probed[w.probed()] = true
-	}
 	return nil
 }
 
@@ -136,15 +158,10 @@ type extendedBatch struct {
 }
 
 // batchesOf groups the functions by program, in their order.
-func batchesOf(probed map[probedFunction]bool, wanted []wantedFunction, library uint32) []*extendedBatch {
+func batchesOf(functions []wantedFunction, library uint32) []*extendedBatch {
 	var batches []*extendedBatch
 	byProgram := map[extendedProgram]*extendedBatch{}
-	seen := map[probedFunction]bool{}
-	for _, w := range wanted {
-		if probed[w.probed()] || seen[w.probed()] {
-			continue
-		}
-		seen[w.probed()] = true
+	for _, w := range functions {
 		programs := programsOf(w.key.role())
 		place := w.target.EntryOffset
 		if len(programs) > 1 {
