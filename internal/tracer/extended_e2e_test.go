@@ -84,6 +84,24 @@ func TestCompletionsWithoutQPNumber(t *testing.T) {
 	}
 }
 
+// What other scenarios do, they can do through the extended verbs: threads that
+// share queues, queues that are destroyed with work outstanding, Shared Receive
+// Queues, equal numbers on two devices.
+func TestScenariosThroughExtendedVerbs(t *testing.T) {
+	tr := startTracer(t, everything)
+	collected := collect(tr)
+	learnExtended(t, tr, "ext-both")
+	for _, scenario := range []string{"threads", "churn", "srq", "two-devices", "sig-all", "sge32", "late-poller", "poll256", "uc"} {
+		t.Run(scenario, func(t *testing.T) {
+			r := followWith(t, tr, collected, scenario, "--ext-post", "--ext-poll", "--seconds", "1")
+			r.checkBooks()
+			r.checkPairs()
+			r.checkCounts()
+			r.checkTimed(scenario)
+		})
+	}
+}
+
 // A process says of the functions of its queues what they are not. It spoils
 // nothing for the next one.
 func TestProcessThatLiesAboutItsFunctions(t *testing.T) {
