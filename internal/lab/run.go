@@ -105,11 +105,16 @@ func (b Boot) prepareShare(guestProgram string) (string, error) {
 	return share, errors.Join(
 		copyExecutable(collector, filepath.Join(share, "otelcol-rdma")),
 		copyExecutable(guestProgram, filepath.Join(share, "guest")),
+		copyExecutable(filepath.Join(filepath.Dir(guestProgram), extendedTool), filepath.Join(share, extendedTool)),
 	)
 }
 
 func dropBinaries(share string) error {
-	return errors.Join(os.Remove(filepath.Join(share, "otelcol-rdma")), os.Remove(filepath.Join(share, "guest")))
+	return errors.Join(
+		os.Remove(filepath.Join(share, "otelcol-rdma")),
+		os.Remove(filepath.Join(share, "guest")),
+		os.Remove(filepath.Join(share, extendedTool)),
+	)
 }
 
 func copyExecutable(from, to string) error {
@@ -120,8 +125,17 @@ func copyExecutable(from, to string) error {
 	return os.WriteFile(to, data, 0o755)
 }
 
-// BuildGuest builds the guest program, static, and returns its path in dir.
+// extendedTool is the name of the program in internal/lab/extended.
+const extendedTool = "extended"
+
+// BuildGuest builds the guest program, static, and the verbs program that its
+// tests start, beside it. It returns the path of the former in dir.
 func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
+	source := filepath.Join(repository, "internal", "lab", extendedTool, extendedTool+".c")
+	tool := exec.CommandContext(ctx, "gcc", "-O2", "-Wall", "-Wextra", "-o", filepath.Join(dir, extendedTool), source, "-libverbs")
+	if out, err := tool.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w: %s", source, err, out)
+	}
 	target := filepath.Join(dir, "guest")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", target, "./internal/lab/guest")
 	cmd.Dir = repository
