@@ -354,7 +354,9 @@ static __always_inline void deliver_unmatched(struct queue *queue, struct delive
  * was missed: its thread does something else, or returns are not probed any more. */
 static __always_inline bool is_inside_post(struct queue *queue, struct unit *unit, struct caller *caller)
 {
-	return (unit->flags & ENTRY_RETURNS) && unit->tid != caller->tid && has_returns(queue->library, POST_SEND);
+	if (!(unit->flags & ENTRY_RETURNS) || unit->tid == caller->tid)
+		return false;
+	return (unit->flags & ENTRY_BUILT) || has_returns(queue->library, POST_SEND);
 }
 
 /* A successful send completion, or a failed one that can only be of a send. */

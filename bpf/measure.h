@@ -30,6 +30,13 @@ struct unit {
 	__u8 pad2[6];
 };
 
+/* Which queue a completion is of, where the device says so. */
+enum queue_told {
+	TOLD_NOT,
+	TOLD_SEND,
+	TOLD_RECEIVE,
+};
+
 /* What poll_cq handed over, to whom, and in which poll. */
 struct delivery {
 	struct caller caller;
@@ -41,6 +48,7 @@ struct delivery {
 	struct ibv_wc wc;
 	__u32 steps; /* of searching that are left, see match.h */
 	__u32 unordered; /* another thread may deliver what comes before it */
+	__u32 queue_told; /* enum queue_told: what the device says of a failed completion */
 };
 
 static __always_inline __u64 clamp_ns(__u64 value, __u64 low, __u64 high)

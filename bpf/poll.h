@@ -76,6 +76,8 @@ enum direction {
  * nothing of the one kind outstanding. */
 static __noinline enum direction direction_of_failure(struct queue *queue, struct delivery *delivery)
 {
+	if (delivery->queue_told != TOLD_NOT)
+		return delivery->queue_told == TOLD_RECEIVE ? DIRECTION_RECEIVE : DIRECTION_SEND;
 	if (queue->send_cq != queue->recv_cq)
 		return delivery->cq_address == queue->recv_cq ? DIRECTION_RECEIVE : DIRECTION_SEND;
 

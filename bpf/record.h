@@ -3,6 +3,7 @@
 
 #include "chain.h"
 #include "device.h"
+#include "extended_types.h"
 #include "maps/entry_spans.h"
 #include "maps/traces_ctx_v1.h"
 #include "queue.h"
@@ -43,17 +44,18 @@ static __always_inline void remember_span(struct queue *queue, __u64 sequence)
 	bpf_map_update_elem(&entry_spans, &ref, span, BPF_ANY);
 }
 
-static __always_inline void write_entry(struct filling *filling, struct queue *queue, __u64 sequence, struct entry *entry,
-				       struct ibv_send_wr_head *wr)
+/* A work request, however it was handed over. */
+static __always_inline void write_request(struct filling *filling, struct queue *queue, __u64 sequence,
+					  struct entry *entry, const struct built *request)
 {
-	bool signaled = wr->send_flags & IBV_SEND_SIGNALED;
+	bool signaled = request->flags & ENTRY_SIGNALED;
 
-	entry->wr_id = wr->wr_id;
+	entry->wr_id = request->wr_id;
 	entry->posted_ns = filling->now;
-	entry->operation = wr->opcode <= OP_ATOMIC_WRITE ? wr->opcode : OP_UNKNOWN;
-	entry->port_bytes = filling->port_bytes[receives(entry->operation)];
+	entry->operation = request->operation;
+	entry->port_bytes = filling->port_bytes[receives(request->operation)];
 	entry->returned = returned_tag(queue, sequence);
-	entry->bytes = bytes_of(wr);
+	entry->bytes = request->bytes;
 	entry->tid = filling->tid;
 	entry->cpu = bpf_get_smp_processor_id();
 	entry->outstanding = filling->outstanding;
@@ -66,10 +68,23 @@ static __always_inline void write_entry(struct filling *filling, struct queue *q
 		queue->signaled_seen = 1;
 	if (signaled || queue->sig_all) {
 		if (queue->sync != QUEUE_SYNCED)
-			note_posted_id(queue, wr->wr_id);
+			note_posted_id(queue, request->wr_id);
 		if (have_trace_contexts)
 			remember_span(queue, sequence);
 	}
+}
+
+static __always_inline void write_entry(struct filling *filling, struct queue *queue, __u64 sequence, struct entry *entry,
+					struct ibv_send_wr_head *wr)
+{
+	struct built request = {
+		.wr_id = wr->wr_id,
+		.bytes = bytes_of(wr),
+		.operation = wr->opcode <= OP_ATOMIC_WRITE ? wr->opcode : OP_UNKNOWN,
+		.flags = wr->send_flags & IBV_SEND_SIGNALED ? ENTRY_SIGNALED : 0,
+	};
+
+	write_request(filling, queue, sequence, entry, &request);
 }
 
 /* An entry for a request that cannot be read any more. */
@@ -196,6 +211,42 @@ static __always_inline __u32 hindrance(struct queue *queue, struct chain *chain)
 	return provide_segments(queue, chain->count) ? 0 : LOST_NO_SEGMENT;
 }
 
+/* Reserves sequence numbers for the n requests of a call. */
+static __always_inline struct filling reserve(struct queue *queue, struct call *call, __u32 n, __u32 tid)
+{
+	__sync_fetch_and_add(&queue->posted, n);
+	__u32 before = __sync_fetch_and_add(&queue->outstanding, n);
+	struct filling filling = {
+		.queue = queue,
+		.wr = call->list,
+		.sequence = __sync_fetch_and_add(&queue->tail, n),
+		.now = call->entry_ns,
+		.left = n,
+		.outstanding = before,
+		.tid = tid,
+		.flags = call->returns ? ENTRY_RETURNS : 0,
+	};
+
+	call->first = filling.sequence;
+	call->count = n;
+	note_poster(queue, tid);
+
+	struct device *device = device_at(queue->device);
+	if (device) {
+		filling.port_bytes[0] = *(volatile __u64 *)&device->bytes[0];
+		filling.port_bytes[1] = *(volatile __u64 *)&device->bytes[1];
+	}
+	return filling;
+}
+
+/* Others reserved at the same moment and took the memory. What is on the queue is
+ * discarded with it; a new one begins. */
+static __always_inline void break_queue(struct queue *queue)
+{
+	count(LOSS_QUEUE_BROKEN);
+	end_queue(&queue->key, queue, END_BROKEN);
+}
+
 /* Reserves sequence numbers for the chain and writes its entries. */
 static __always_inline void record_chain(struct queue *queue, struct call *call, struct chain *chain, __u32 tid,
 					 struct ibv_send_wr_head *first)
@@ -209,38 +260,16 @@ static __always_inline void record_chain(struct queue *queue, struct call *call,
 		give_up(queue, why, n);
 		return;
 	}
-	__sync_fetch_and_add(&queue->posted, n);
-	__u32 before = __sync_fetch_and_add(&queue->outstanding, n);
-	struct filling filling = {
-		.queue = queue,
-		.wr = call->list,
-		.sequence = __sync_fetch_and_add(&queue->tail, n),
-		.now = call->entry_ns,
-		.left = n,
-		.outstanding = before,
-		.tid = tid,
-		.flags = call->returns ? ENTRY_RETURNS : 0,
-	};
-	call->first = filling.sequence;
-	call->count = n;
-	note_poster(queue, tid);
+	struct filling filling = reserve(queue, call, n, tid);
+	__u32 before = filling.outstanding;
 
-	struct device *device = device_at(queue->device);
-	if (device) {
-		filling.port_bytes[0] = *(volatile __u64 *)&device->bytes[0];
-		filling.port_bytes[1] = *(volatile __u64 *)&device->bytes[1];
-	}
 	if (n == 1)
 		fill_single(&filling, first);
 	else
 		LOOP(fill_request, &filling);
 	if (filling.unreadable)
 		lose_sync(queue);
-	if (filling.broken) {
-		/* Others reserved at the same moment and took the memory. What
-		 * is on the queue is discarded with it; a new one begins. */
-		count(LOSS_QUEUE_BROKEN);
-		end_queue(&queue->key, queue, END_BROKEN);
-	}
+	if (filling.broken)
+		break_queue(queue);
 	note_peak(queue, before + n);
 }

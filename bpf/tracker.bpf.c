@@ -4,6 +4,8 @@
 
 #include "kernel.h"
 
+#include "extended_poll.h"
+#include "extended_post.h"
 #include "lifecycle.h"
 #include "maps/seen_files.h"
 #include "maps/told.h"
@@ -23,6 +25,11 @@ const enum queue_end *type_queue_end __attribute__((unused));
 const enum queue_sync *type_queue_sync __attribute__((unused));
 const enum entry_state *type_entry_state __attribute__((unused));
 const enum stage *type_stage __attribute__((unused));
+const enum qp_function *type_qp_function __attribute__((unused));
+const enum cq_function *type_cq_function __attribute__((unused));
+const enum extended_kind *type_extended_kind __attribute__((unused));
+const enum extended_refusal *type_extended_refusal __attribute__((unused));
+const enum extended_role *type_extended_role __attribute__((unused));
 const enum site_place_kind *type_site_place_kind __attribute__((unused));
 const enum hit *type_hit __attribute__((unused));
 
@@ -109,6 +116,81 @@ int completion_site(struct pt_regs *ctx)
 	return 0;
 }
 
+/* The extended verbs, on the functions that objects point to. */
+
+SEC("uprobe/extended_post")
+int enter_extended_post(struct pt_regs *ctx)
+{
+	keep_own_stack(ctx);
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u32 library = COOKIE_LIBRARY(cookie);
+
+	if (!observed_thread(library, HIT_ENTRY) || !is_called(ctx, ARG1(ctx) + IBV_QP_EX_FUNCTIONS, cookie))
+		return 0;
+	switch (COOKIE_ROLE(cookie)) {
+	case ROLE_START:
+		start_entered(ctx, library);
+		break;
+	case ROLE_BUILD:
+		request_built(ctx, library, COOKIE_OPERATION(cookie));
+		break;
+	case ROLE_ABORT:
+		abort_entered(ctx, library);
+		break;
+	default:
+		memory_set(ctx, library, COOKIE_ROLE(cookie));
+		break;
+	}
+	return 0;
+}
+
+SEC("uprobe/wr_complete")
+int enter_wr_complete(struct pt_regs *ctx)
+{
+	keep_own_stack(ctx);
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	struct thread *thread = observed_thread(COOKIE_LIBRARY(cookie), HIT_ENTRY);
+
+	if (thread && is_called(ctx, ARG1(ctx) + IBV_QP_EX_FUNCTIONS, cookie))
+		complete_entered(ctx, thread, COOKIE_LIBRARY(cookie));
+	return 0;
+}
+
+SEC("uretprobe/wr_complete")
+int leave_wr_complete(struct pt_regs *ctx)
+{
+	keep_own_stack(ctx);
+	__u32 library = COOKIE_LIBRARY(bpf_get_attach_cookie(ctx));
+
+	if (observed_thread(library, HIT_RETURN))
+		complete_returned(RET(ctx), library);
+	return 0;
+}
+
+SEC("uprobe/extended_poll")
+int enter_extended_poll(struct pt_regs *ctx)
+{
+	keep_own_stack(ctx);
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	struct thread *thread = observed_thread(COOKIE_LIBRARY(cookie), HIT_ENTRY);
+
+	if (thread && is_called(ctx, ARG1(ctx) + IBV_CQ_EX_FUNCTIONS, cookie))
+		extended_poll_entered(ctx, thread, COOKIE_LIBRARY(cookie), COOKIE_ROLE(cookie));
+	return 0;
+}
+
+SEC("uretprobe/next_poll")
+int leave_next_poll(struct pt_regs *ctx)
+{
+	keep_own_stack(ctx);
+	__u32 library = COOKIE_LIBRARY(bpf_get_attach_cookie(ctx));
+	struct thread *thread = observed_thread(library, HIT_RETURN);
+
+	if (thread)
+		next_poll_returned(RET(ctx), thread, library);
+	return 0;
+}
+
 /* The control path, on the functions of libibverbs. */
 
 SEC("uprobe/verbs_set_ops")
@@ -132,6 +214,7 @@ int enter_modify_qp(struct pt_regs *ctx)
 {
 	keep_own_stack(ctx);
 	modify_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx));
+	watch_functions(ARG1(ctx));
 	return 0;
 }
 

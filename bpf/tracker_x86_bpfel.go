@@ -13,6 +13,44 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type TrackerBuild struct {
+	_    structs.HostLayout
+	Call struct {
+		_           structs.HostLayout
+		EntryNs     uint64
+		Stack       uint64
+		Instruction uint64
+		Object      uint64
+		List        uint64
+		Bad         uint64
+		First       uint64
+		Generation  uint64
+		Unread      uint64
+		Slot        uint32
+		Count       uint32
+		Cookie      uint32
+		Active      uint32
+		Function    uint32
+		Returns     uint32
+		Refused     uint32
+		Pad         uint32
+	}
+	Qp         uint64
+	Since      uint64
+	Library    uint32
+	Count      uint32
+	Unreadable uint32
+	Pad        uint32
+	Requests   [256]struct {
+		_         structs.HostLayout
+		WrId      uint64
+		Bytes     uint32
+		Operation uint8
+		Flags     uint8
+		Pad       [2]uint8
+	}
+}
+
 type TrackerControlEvent struct {
 	_           structs.HostLayout
 	Incarnation uint64
@@ -24,11 +62,12 @@ type TrackerControlEvent struct {
 type TrackerControlKind uint32
 
 const (
-	TrackerControlKindCONTROL_NEW_FILE    TrackerControlKind = 0
-	TrackerControlKindCONTROL_NEW_CONTEXT TrackerControlKind = 1
-	TrackerControlKindCONTROL_NEW_PROCESS TrackerControlKind = 2
-	TrackerControlKindCONTROL_EXEC        TrackerControlKind = 3
-	TrackerControlKindCONTROL_EXIT        TrackerControlKind = 4
+	TrackerControlKindCONTROL_NEW_FILE      TrackerControlKind = 0
+	TrackerControlKindCONTROL_NEW_CONTEXT   TrackerControlKind = 1
+	TrackerControlKindCONTROL_NEW_PROCESS   TrackerControlKind = 2
+	TrackerControlKindCONTROL_EXEC          TrackerControlKind = 3
+	TrackerControlKindCONTROL_EXIT          TrackerControlKind = 4
+	TrackerControlKindCONTROL_NEW_FUNCTIONS TrackerControlKind = 5
 )
 
 type TrackerCounter uint32
@@ -72,10 +111,13 @@ const (
 	TrackerCounterLOSS_CONTENDED            TrackerCounter = 35
 	TrackerCounterLOSS_SEARCH_TOO_LONG      TrackerCounter = 36
 	TrackerCounterLOSS_QUEUE_BROKEN         TrackerCounter = 37
-	TrackerCounterDUPLICATE_HITS            TrackerCounter = 38
-	TrackerCounterSLOW_SEEN                 TrackerCounter = 39
-	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 40
-	TrackerCounterCOUNTERS                  TrackerCounter = 41
+	TrackerCounterLOSS_CHAIN_NOT_BEGUN      TrackerCounter = 38
+	TrackerCounterLOSS_QP_NUMBER            TrackerCounter = 39
+	TrackerCounterLOSS_FUNCTIONS_FULL       TrackerCounter = 40
+	TrackerCounterDUPLICATE_HITS            TrackerCounter = 41
+	TrackerCounterSLOW_SEEN                 TrackerCounter = 42
+	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 43
+	TrackerCounterCOUNTERS                  TrackerCounter = 44
 )
 
 type TrackerCq struct {
@@ -84,6 +126,20 @@ type TrackerCq struct {
 	Poller      uint32
 	Shared      uint32
 }
+
+type TrackerCqFunction uint32
+
+const (
+	TrackerCqFunctionCQ_START_POLL      TrackerCqFunction = 0
+	TrackerCqFunctionCQ_NEXT_POLL       TrackerCqFunction = 1
+	TrackerCqFunctionCQ_END_POLL        TrackerCqFunction = 2
+	TrackerCqFunctionCQ_READ_OPCODE     TrackerCqFunction = 3
+	TrackerCqFunctionCQ_READ_VENDOR_ERR TrackerCqFunction = 4
+	TrackerCqFunctionCQ_READ_BYTE_LEN   TrackerCqFunction = 5
+	TrackerCqFunctionCQ_READ_IMM        TrackerCqFunction = 6
+	TrackerCqFunctionCQ_READ_QP_NUM     TrackerCqFunction = 7
+	TrackerCqFunctionCQ_FUNCTIONS       TrackerCqFunction = 8
+)
 
 type TrackerCqKey struct {
 	_           structs.HostLayout
@@ -137,6 +193,79 @@ const (
 	TrackerEntryStateENTRY_UNDONE    TrackerEntryState = 5
 	TrackerEntryStateENTRY_LOST      TrackerEntryState = 6
 )
+
+type TrackerExtendedCq struct {
+	_              structs.HostLayout
+	Instruction    uint64
+	Stack          uint64
+	Ns             uint64
+	Since          uint64
+	Library        uint32
+	FirstDelivered uint32
+}
+
+type TrackerExtendedKey struct {
+	_           structs.HostLayout
+	Incarnation uint64
+	Digest      uint64
+	Tgid        uint32
+	Kind        uint32
+}
+
+type TrackerExtendedKind uint32
+
+const (
+	TrackerExtendedKindEXTENDED_QP TrackerExtendedKind = 0
+	TrackerExtendedKindEXTENDED_CQ TrackerExtendedKind = 1
+)
+
+type TrackerExtendedReader struct {
+	_       structs.HostLayout
+	Offsets [4]int32
+	Steps   uint32
+	Size    uint32
+	Swap    uint32
+	Shift   uint32
+	Mask    uint64
+}
+
+type TrackerExtendedRefusal uint32
+
+const (
+	TrackerExtendedRefusalREFUSED_NOT       TrackerExtendedRefusal = 0
+	TrackerExtendedRefusalREFUSED_NO_OBJECT TrackerExtendedRefusal = 1
+	TrackerExtendedRefusalREFUSED_PROBES    TrackerExtendedRefusal = 2
+)
+
+type TrackerExtendedRole uint32
+
+const (
+	TrackerExtendedRoleROLE_START                TrackerExtendedRole = 0
+	TrackerExtendedRoleROLE_BUILD                TrackerExtendedRole = 1
+	TrackerExtendedRoleROLE_SET_SGE              TrackerExtendedRole = 2
+	TrackerExtendedRoleROLE_SET_SGE_LIST         TrackerExtendedRole = 3
+	TrackerExtendedRoleROLE_SET_INLINE_DATA      TrackerExtendedRole = 4
+	TrackerExtendedRoleROLE_SET_INLINE_DATA_LIST TrackerExtendedRole = 5
+	TrackerExtendedRoleROLE_COMPLETE             TrackerExtendedRole = 6
+	TrackerExtendedRoleROLE_ABORT                TrackerExtendedRole = 7
+	TrackerExtendedRoleROLE_NEXT_POLL            TrackerExtendedRole = 8
+	TrackerExtendedRoleROLE_END_POLL             TrackerExtendedRole = 9
+)
+
+type TrackerExtendedSet struct {
+	_          structs.HostLayout
+	Pointers   [22]uint64
+	AttachedNs uint64
+	Refused    uint32
+	Library    uint32
+	QpNum      TrackerExtendedReader
+	Opcode     TrackerExtendedReader
+	ByteLen    TrackerExtendedReader
+	VendorErr  TrackerExtendedReader
+	Direction  TrackerExtendedReader
+	Sends      uint32
+	Receives   uint32
+}
 
 type TrackerFileKey struct {
 	_          structs.HostLayout
@@ -202,6 +331,34 @@ type TrackerProcess struct {
 	LossEpoch   uint32
 	Pad         uint32
 }
+
+type TrackerQpFunction uint32
+
+const (
+	TrackerQpFunctionQP_ATOMIC_CMP_SWP       TrackerQpFunction = 0
+	TrackerQpFunctionQP_ATOMIC_FETCH_ADD     TrackerQpFunction = 1
+	TrackerQpFunctionQP_BIND_MW              TrackerQpFunction = 2
+	TrackerQpFunctionQP_LOCAL_INV            TrackerQpFunction = 3
+	TrackerQpFunctionQP_RDMA_READ            TrackerQpFunction = 4
+	TrackerQpFunctionQP_RDMA_WRITE           TrackerQpFunction = 5
+	TrackerQpFunctionQP_RDMA_WRITE_IMM       TrackerQpFunction = 6
+	TrackerQpFunctionQP_SEND                 TrackerQpFunction = 7
+	TrackerQpFunctionQP_SEND_IMM             TrackerQpFunction = 8
+	TrackerQpFunctionQP_SEND_INV             TrackerQpFunction = 9
+	TrackerQpFunctionQP_SEND_TSO             TrackerQpFunction = 10
+	TrackerQpFunctionQP_SET_UD_ADDR          TrackerQpFunction = 11
+	TrackerQpFunctionQP_SET_XRC_SRQN         TrackerQpFunction = 12
+	TrackerQpFunctionQP_SET_INLINE_DATA      TrackerQpFunction = 13
+	TrackerQpFunctionQP_SET_INLINE_DATA_LIST TrackerQpFunction = 14
+	TrackerQpFunctionQP_SET_SGE              TrackerQpFunction = 15
+	TrackerQpFunctionQP_SET_SGE_LIST         TrackerQpFunction = 16
+	TrackerQpFunctionQP_START                TrackerQpFunction = 17
+	TrackerQpFunctionQP_COMPLETE             TrackerQpFunction = 18
+	TrackerQpFunctionQP_ABORT                TrackerQpFunction = 19
+	TrackerQpFunctionQP_ATOMIC_WRITE         TrackerQpFunction = 20
+	TrackerQpFunctionQP_FLUSH                TrackerQpFunction = 21
+	TrackerQpFunctionQP_FUNCTIONS            TrackerQpFunction = 22
+)
 
 type TrackerQueue struct {
 	_             structs.HostLayout
@@ -468,6 +625,26 @@ type TrackerThread struct {
 		Refused     uint32
 		Pad         uint32
 	}
+	ExtendedPoll struct {
+		_           structs.HostLayout
+		EntryNs     uint64
+		Stack       uint64
+		Instruction uint64
+		Object      uint64
+		List        uint64
+		Bad         uint64
+		First       uint64
+		Generation  uint64
+		Unread      uint64
+		Slot        uint32
+		Count       uint32
+		Cookie      uint32
+		Active      uint32
+		Function    uint32
+		Returns     uint32
+		Refused     uint32
+		Pad         uint32
+	}
 	SiteDigest      uint64
 	SiteHits        uint32
 	SiteLibrary     uint32
@@ -529,6 +706,8 @@ type TrackerThread struct {
 		}
 		Steps     uint32
 		Unordered uint32
+		QueueTold uint32
+		_         [4]byte
 	}
 	Unit struct {
 		_           structs.HostLayout
@@ -556,6 +735,7 @@ type TrackerThread struct {
 		HasBusy     uint8
 		Pad2        [6]uint8
 	}
+	Set TrackerExtendedSet
 }
 
 type TrackerTraceContext struct {
@@ -568,76 +748,89 @@ type TrackerTraceContext struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	TrackerMapAggregates        = "aggregates"
-	TrackerMapControlEvents     = "control_events"
-	TrackerMapCounters          = "counters"
-	TrackerMapCqs               = "cqs"
-	TrackerMapDeviceIndex       = "device_index"
-	TrackerMapDevices           = "devices"
-	TrackerMapEmptySeries       = "empty_series"
-	TrackerMapEntrySpans        = "entry_spans"
-	TrackerMapExcluded          = "excluded"
-	TrackerMapFreeQueues        = "free_queues"
-	TrackerMapFreeSegments      = "free_segments"
-	TrackerMapIterations        = "iterations"
-	TrackerMapLibraries         = "libraries"
-	TrackerMapNoPrograms        = "no_programs"
-	TrackerMapPollFunctions     = "poll_functions"
-	TrackerMapProcesses         = "processes"
-	TrackerMapQueueIndex        = "queue_index"
-	TrackerMapQueues            = "queues"
-	TrackerMapRejected          = "rejected"
-	TrackerMapSeenFiles         = "seen_files"
-	TrackerMapSegments          = "segments"
-	TrackerMapSites             = "sites"
-	TrackerMapSlowEvents        = "slow_events"
-	TrackerMapThreads           = "threads"
-	TrackerMapTold              = "told"
-	TrackerMapTracesCtxV1       = "traces_ctx_v1"
-	TrackerMapUntrackedQueues   = "untracked_queues"
-	TrackerProgCompletionSite   = "completion_site"
-	TrackerProgEnterCmdCreateQp = "enter_cmd_create_qp"
-	TrackerProgEnterCreateQp    = "enter_create_qp"
-	TrackerProgEnterDestroyQp   = "enter_destroy_qp"
-	TrackerProgEnterModifyQp    = "enter_modify_qp"
-	TrackerProgEnterPollCq      = "enter_poll_cq"
-	TrackerProgEnterPostRecv    = "enter_post_recv"
-	TrackerProgEnterPostSend    = "enter_post_send"
-	TrackerProgEnterPostSrqRecv = "enter_post_srq_recv"
-	TrackerProgEnterSetOps      = "enter_set_ops"
-	TrackerProgLeaveCmdCreateQp = "leave_cmd_create_qp"
-	TrackerProgLeaveCreateQp    = "leave_create_qp"
-	TrackerProgLeavePollCq      = "leave_poll_cq"
-	TrackerProgLeavePostRecv    = "leave_post_recv"
-	TrackerProgLeavePostSend    = "leave_post_send"
-	TrackerProgLookPollCq       = "look_poll_cq"
-	TrackerProgMapFile          = "map_file"
-	TrackerProgPostRefused      = "post_refused"
-	TrackerProgProcessExec      = "process_exec"
-	TrackerProgProcessExit      = "process_exit"
-	TrackerProgSchedSwitch      = "sched_switch"
-	TrackerVarCollection        = "collection"
-	TrackerVarCostTick          = "cost_tick"
-	TrackerVarHaveTraceContexts = "have_trace_contexts"
-	TrackerVarHistogramEdges    = "histogram_edges"
-	TrackerVarHitCostNs         = "hit_cost_ns"
-	TrackerVarLossClock         = "loss_clock"
-	TrackerVarNextDevice        = "next_device"
-	TrackerVarSomeZero          = "some_zero"
-	TrackerVarThresholdNs       = "threshold_ns"
-	TrackerVarTypeControlEvent  = "type_control_event"
-	TrackerVarTypeControlKind   = "type_control_kind"
-	TrackerVarTypeCounter       = "type_counter"
-	TrackerVarTypeEntryState    = "type_entry_state"
-	TrackerVarTypeHit           = "type_hit"
-	TrackerVarTypePostFunction  = "type_post_function"
-	TrackerVarTypeQueueEnd      = "type_queue_end"
-	TrackerVarTypeQueueSync     = "type_queue_sync"
-	TrackerVarTypeSitePlaceKind = "type_site_place_kind"
-	TrackerVarTypeSlowEvent     = "type_slow_event"
-	TrackerVarTypeStage         = "type_stage"
-	TrackerVarWakeupBytes       = "wakeup_bytes"
-	TrackerVarWatchExecs        = "watch_execs"
+	TrackerMapAggregates          = "aggregates"
+	TrackerMapBuilds              = "builds"
+	TrackerMapControlEvents       = "control_events"
+	TrackerMapCounters            = "counters"
+	TrackerMapCqs                 = "cqs"
+	TrackerMapDeviceIndex         = "device_index"
+	TrackerMapDevices             = "devices"
+	TrackerMapEmptySeries         = "empty_series"
+	TrackerMapEntrySpans          = "entry_spans"
+	TrackerMapExcluded            = "excluded"
+	TrackerMapExtendedCqs         = "extended_cqs"
+	TrackerMapExtendedSets        = "extended_sets"
+	TrackerMapFreeQueues          = "free_queues"
+	TrackerMapFreeSegments        = "free_segments"
+	TrackerMapIterations          = "iterations"
+	TrackerMapLibraries           = "libraries"
+	TrackerMapNoPrograms          = "no_programs"
+	TrackerMapPollFunctions       = "poll_functions"
+	TrackerMapProcesses           = "processes"
+	TrackerMapQueueIndex          = "queue_index"
+	TrackerMapQueues              = "queues"
+	TrackerMapRejected            = "rejected"
+	TrackerMapSeenFiles           = "seen_files"
+	TrackerMapSegments            = "segments"
+	TrackerMapSites               = "sites"
+	TrackerMapSlowEvents          = "slow_events"
+	TrackerMapThreads             = "threads"
+	TrackerMapTold                = "told"
+	TrackerMapTracesCtxV1         = "traces_ctx_v1"
+	TrackerMapUntrackedQueues     = "untracked_queues"
+	TrackerProgCompletionSite     = "completion_site"
+	TrackerProgEnterCmdCreateQp   = "enter_cmd_create_qp"
+	TrackerProgEnterCreateQp      = "enter_create_qp"
+	TrackerProgEnterDestroyQp     = "enter_destroy_qp"
+	TrackerProgEnterExtendedPoll  = "enter_extended_poll"
+	TrackerProgEnterExtendedPost  = "enter_extended_post"
+	TrackerProgEnterModifyQp      = "enter_modify_qp"
+	TrackerProgEnterPollCq        = "enter_poll_cq"
+	TrackerProgEnterPostRecv      = "enter_post_recv"
+	TrackerProgEnterPostSend      = "enter_post_send"
+	TrackerProgEnterPostSrqRecv   = "enter_post_srq_recv"
+	TrackerProgEnterSetOps        = "enter_set_ops"
+	TrackerProgEnterWrComplete    = "enter_wr_complete"
+	TrackerProgLeaveCmdCreateQp   = "leave_cmd_create_qp"
+	TrackerProgLeaveCreateQp      = "leave_create_qp"
+	TrackerProgLeaveNextPoll      = "leave_next_poll"
+	TrackerProgLeavePollCq        = "leave_poll_cq"
+	TrackerProgLeavePostRecv      = "leave_post_recv"
+	TrackerProgLeavePostSend      = "leave_post_send"
+	TrackerProgLeaveWrComplete    = "leave_wr_complete"
+	TrackerProgLookPollCq         = "look_poll_cq"
+	TrackerProgMapFile            = "map_file"
+	TrackerProgPostRefused        = "post_refused"
+	TrackerProgProcessExec        = "process_exec"
+	TrackerProgProcessExit        = "process_exit"
+	TrackerProgSchedSwitch        = "sched_switch"
+	TrackerVarCollection          = "collection"
+	TrackerVarCostTick            = "cost_tick"
+	TrackerVarHaveTraceContexts   = "have_trace_contexts"
+	TrackerVarHistogramEdges      = "histogram_edges"
+	TrackerVarHitCostNs           = "hit_cost_ns"
+	TrackerVarLossClock           = "loss_clock"
+	TrackerVarNextDevice          = "next_device"
+	TrackerVarSomeZero            = "some_zero"
+	TrackerVarThresholdNs         = "threshold_ns"
+	TrackerVarTypeControlEvent    = "type_control_event"
+	TrackerVarTypeControlKind     = "type_control_kind"
+	TrackerVarTypeCounter         = "type_counter"
+	TrackerVarTypeCqFunction      = "type_cq_function"
+	TrackerVarTypeEntryState      = "type_entry_state"
+	TrackerVarTypeExtendedKind    = "type_extended_kind"
+	TrackerVarTypeExtendedRefusal = "type_extended_refusal"
+	TrackerVarTypeExtendedRole    = "type_extended_role"
+	TrackerVarTypeHit             = "type_hit"
+	TrackerVarTypePostFunction    = "type_post_function"
+	TrackerVarTypeQpFunction      = "type_qp_function"
+	TrackerVarTypeQueueEnd        = "type_queue_end"
+	TrackerVarTypeQueueSync       = "type_queue_sync"
+	TrackerVarTypeSitePlaceKind   = "type_site_place_kind"
+	TrackerVarTypeSlowEvent       = "type_slow_event"
+	TrackerVarTypeStage           = "type_stage"
+	TrackerVarWakeupBytes         = "wakeup_bytes"
+	TrackerVarWatchExecs          = "watch_execs"
 )
 
 // LoadTracker returns the embedded CollectionSpec for Tracker.
@@ -682,27 +875,32 @@ type TrackerSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type TrackerProgramSpecs struct {
-	CompletionSite   *ebpf.ProgramSpec `ebpf:"completion_site"`
-	EnterCmdCreateQp *ebpf.ProgramSpec `ebpf:"enter_cmd_create_qp"`
-	EnterCreateQp    *ebpf.ProgramSpec `ebpf:"enter_create_qp"`
-	EnterDestroyQp   *ebpf.ProgramSpec `ebpf:"enter_destroy_qp"`
-	EnterModifyQp    *ebpf.ProgramSpec `ebpf:"enter_modify_qp"`
-	EnterPollCq      *ebpf.ProgramSpec `ebpf:"enter_poll_cq"`
-	EnterPostRecv    *ebpf.ProgramSpec `ebpf:"enter_post_recv"`
-	EnterPostSend    *ebpf.ProgramSpec `ebpf:"enter_post_send"`
-	EnterPostSrqRecv *ebpf.ProgramSpec `ebpf:"enter_post_srq_recv"`
-	EnterSetOps      *ebpf.ProgramSpec `ebpf:"enter_set_ops"`
-	LeaveCmdCreateQp *ebpf.ProgramSpec `ebpf:"leave_cmd_create_qp"`
-	LeaveCreateQp    *ebpf.ProgramSpec `ebpf:"leave_create_qp"`
-	LeavePollCq      *ebpf.ProgramSpec `ebpf:"leave_poll_cq"`
-	LeavePostRecv    *ebpf.ProgramSpec `ebpf:"leave_post_recv"`
-	LeavePostSend    *ebpf.ProgramSpec `ebpf:"leave_post_send"`
-	LookPollCq       *ebpf.ProgramSpec `ebpf:"look_poll_cq"`
-	MapFile          *ebpf.ProgramSpec `ebpf:"map_file"`
-	PostRefused      *ebpf.ProgramSpec `ebpf:"post_refused"`
-	ProcessExec      *ebpf.ProgramSpec `ebpf:"process_exec"`
-	ProcessExit      *ebpf.ProgramSpec `ebpf:"process_exit"`
-	SchedSwitch      *ebpf.ProgramSpec `ebpf:"sched_switch"`
+	CompletionSite    *ebpf.ProgramSpec `ebpf:"completion_site"`
+	EnterCmdCreateQp  *ebpf.ProgramSpec `ebpf:"enter_cmd_create_qp"`
+	EnterCreateQp     *ebpf.ProgramSpec `ebpf:"enter_create_qp"`
+	EnterDestroyQp    *ebpf.ProgramSpec `ebpf:"enter_destroy_qp"`
+	EnterExtendedPoll *ebpf.ProgramSpec `ebpf:"enter_extended_poll"`
+	EnterExtendedPost *ebpf.ProgramSpec `ebpf:"enter_extended_post"`
+	EnterModifyQp     *ebpf.ProgramSpec `ebpf:"enter_modify_qp"`
+	EnterPollCq       *ebpf.ProgramSpec `ebpf:"enter_poll_cq"`
+	EnterPostRecv     *ebpf.ProgramSpec `ebpf:"enter_post_recv"`
+	EnterPostSend     *ebpf.ProgramSpec `ebpf:"enter_post_send"`
+	EnterPostSrqRecv  *ebpf.ProgramSpec `ebpf:"enter_post_srq_recv"`
+	EnterSetOps       *ebpf.ProgramSpec `ebpf:"enter_set_ops"`
+	EnterWrComplete   *ebpf.ProgramSpec `ebpf:"enter_wr_complete"`
+	LeaveCmdCreateQp  *ebpf.ProgramSpec `ebpf:"leave_cmd_create_qp"`
+	LeaveCreateQp     *ebpf.ProgramSpec `ebpf:"leave_create_qp"`
+	LeaveNextPoll     *ebpf.ProgramSpec `ebpf:"leave_next_poll"`
+	LeavePollCq       *ebpf.ProgramSpec `ebpf:"leave_poll_cq"`
+	LeavePostRecv     *ebpf.ProgramSpec `ebpf:"leave_post_recv"`
+	LeavePostSend     *ebpf.ProgramSpec `ebpf:"leave_post_send"`
+	LeaveWrComplete   *ebpf.ProgramSpec `ebpf:"leave_wr_complete"`
+	LookPollCq        *ebpf.ProgramSpec `ebpf:"look_poll_cq"`
+	MapFile           *ebpf.ProgramSpec `ebpf:"map_file"`
+	PostRefused       *ebpf.ProgramSpec `ebpf:"post_refused"`
+	ProcessExec       *ebpf.ProgramSpec `ebpf:"process_exec"`
+	ProcessExit       *ebpf.ProgramSpec `ebpf:"process_exit"`
+	SchedSwitch       *ebpf.ProgramSpec `ebpf:"sched_switch"`
 }
 
 // TrackerMapSpecs contains maps before they are loaded into the kernel.
@@ -710,6 +908,7 @@ type TrackerProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type TrackerMapSpecs struct {
 	Aggregates      *ebpf.MapSpec `ebpf:"aggregates"`
+	Builds          *ebpf.MapSpec `ebpf:"builds"`
 	ControlEvents   *ebpf.MapSpec `ebpf:"control_events"`
 	Counters        *ebpf.MapSpec `ebpf:"counters"`
 	Cqs             *ebpf.MapSpec `ebpf:"cqs"`
@@ -718,6 +917,8 @@ type TrackerMapSpecs struct {
 	EmptySeries     *ebpf.MapSpec `ebpf:"empty_series"`
 	EntrySpans      *ebpf.MapSpec `ebpf:"entry_spans"`
 	Excluded        *ebpf.MapSpec `ebpf:"excluded"`
+	ExtendedCqs     *ebpf.MapSpec `ebpf:"extended_cqs"`
+	ExtendedSets    *ebpf.MapSpec `ebpf:"extended_sets"`
 	FreeQueues      *ebpf.MapSpec `ebpf:"free_queues"`
 	FreeSegments    *ebpf.MapSpec `ebpf:"free_segments"`
 	Iterations      *ebpf.MapSpec `ebpf:"iterations"`
@@ -742,28 +943,33 @@ type TrackerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type TrackerVariableSpecs struct {
-	Collection        *ebpf.VariableSpec `ebpf:"collection"`
-	CostTick          *ebpf.VariableSpec `ebpf:"cost_tick"`
-	HaveTraceContexts *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
-	HistogramEdges    *ebpf.VariableSpec `ebpf:"histogram_edges"`
-	HitCostNs         *ebpf.VariableSpec `ebpf:"hit_cost_ns"`
-	LossClock         *ebpf.VariableSpec `ebpf:"loss_clock"`
-	NextDevice        *ebpf.VariableSpec `ebpf:"next_device"`
-	SomeZero          *ebpf.VariableSpec `ebpf:"some_zero"`
-	ThresholdNs       *ebpf.VariableSpec `ebpf:"threshold_ns"`
-	TypeControlEvent  *ebpf.VariableSpec `ebpf:"type_control_event"`
-	TypeControlKind   *ebpf.VariableSpec `ebpf:"type_control_kind"`
-	TypeCounter       *ebpf.VariableSpec `ebpf:"type_counter"`
-	TypeEntryState    *ebpf.VariableSpec `ebpf:"type_entry_state"`
-	TypeHit           *ebpf.VariableSpec `ebpf:"type_hit"`
-	TypePostFunction  *ebpf.VariableSpec `ebpf:"type_post_function"`
-	TypeQueueEnd      *ebpf.VariableSpec `ebpf:"type_queue_end"`
-	TypeQueueSync     *ebpf.VariableSpec `ebpf:"type_queue_sync"`
-	TypeSitePlaceKind *ebpf.VariableSpec `ebpf:"type_site_place_kind"`
-	TypeSlowEvent     *ebpf.VariableSpec `ebpf:"type_slow_event"`
-	TypeStage         *ebpf.VariableSpec `ebpf:"type_stage"`
-	WakeupBytes       *ebpf.VariableSpec `ebpf:"wakeup_bytes"`
-	WatchExecs        *ebpf.VariableSpec `ebpf:"watch_execs"`
+	Collection          *ebpf.VariableSpec `ebpf:"collection"`
+	CostTick            *ebpf.VariableSpec `ebpf:"cost_tick"`
+	HaveTraceContexts   *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
+	HistogramEdges      *ebpf.VariableSpec `ebpf:"histogram_edges"`
+	HitCostNs           *ebpf.VariableSpec `ebpf:"hit_cost_ns"`
+	LossClock           *ebpf.VariableSpec `ebpf:"loss_clock"`
+	NextDevice          *ebpf.VariableSpec `ebpf:"next_device"`
+	SomeZero            *ebpf.VariableSpec `ebpf:"some_zero"`
+	ThresholdNs         *ebpf.VariableSpec `ebpf:"threshold_ns"`
+	TypeControlEvent    *ebpf.VariableSpec `ebpf:"type_control_event"`
+	TypeControlKind     *ebpf.VariableSpec `ebpf:"type_control_kind"`
+	TypeCounter         *ebpf.VariableSpec `ebpf:"type_counter"`
+	TypeCqFunction      *ebpf.VariableSpec `ebpf:"type_cq_function"`
+	TypeEntryState      *ebpf.VariableSpec `ebpf:"type_entry_state"`
+	TypeExtendedKind    *ebpf.VariableSpec `ebpf:"type_extended_kind"`
+	TypeExtendedRefusal *ebpf.VariableSpec `ebpf:"type_extended_refusal"`
+	TypeExtendedRole    *ebpf.VariableSpec `ebpf:"type_extended_role"`
+	TypeHit             *ebpf.VariableSpec `ebpf:"type_hit"`
+	TypePostFunction    *ebpf.VariableSpec `ebpf:"type_post_function"`
+	TypeQpFunction      *ebpf.VariableSpec `ebpf:"type_qp_function"`
+	TypeQueueEnd        *ebpf.VariableSpec `ebpf:"type_queue_end"`
+	TypeQueueSync       *ebpf.VariableSpec `ebpf:"type_queue_sync"`
+	TypeSitePlaceKind   *ebpf.VariableSpec `ebpf:"type_site_place_kind"`
+	TypeSlowEvent       *ebpf.VariableSpec `ebpf:"type_slow_event"`
+	TypeStage           *ebpf.VariableSpec `ebpf:"type_stage"`
+	WakeupBytes         *ebpf.VariableSpec `ebpf:"wakeup_bytes"`
+	WatchExecs          *ebpf.VariableSpec `ebpf:"watch_execs"`
 }
 
 // TrackerObjects contains all objects after they have been loaded into the kernel.
@@ -787,6 +993,7 @@ func (o *TrackerObjects) Close() error {
 // It can be passed to LoadTrackerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TrackerMaps struct {
 	Aggregates      *ebpf.Map `ebpf:"aggregates"`
+	Builds          *ebpf.Map `ebpf:"builds"`
 	ControlEvents   *ebpf.Map `ebpf:"control_events"`
 	Counters        *ebpf.Map `ebpf:"counters"`
 	Cqs             *ebpf.Map `ebpf:"cqs"`
@@ -795,6 +1002,8 @@ type TrackerMaps struct {
 	EmptySeries     *ebpf.Map `ebpf:"empty_series"`
 	EntrySpans      *ebpf.Map `ebpf:"entry_spans"`
 	Excluded        *ebpf.Map `ebpf:"excluded"`
+	ExtendedCqs     *ebpf.Map `ebpf:"extended_cqs"`
+	ExtendedSets    *ebpf.Map `ebpf:"extended_sets"`
 	FreeQueues      *ebpf.Map `ebpf:"free_queues"`
 	FreeSegments    *ebpf.Map `ebpf:"free_segments"`
 	Iterations      *ebpf.Map `ebpf:"iterations"`
@@ -818,6 +1027,7 @@ type TrackerMaps struct {
 func (m *TrackerMaps) Close() error {
 	return _TrackerClose(
 		m.Aggregates,
+		m.Builds,
 		m.ControlEvents,
 		m.Counters,
 		m.Cqs,
@@ -826,6 +1036,8 @@ func (m *TrackerMaps) Close() error {
 		m.EmptySeries,
 		m.EntrySpans,
 		m.Excluded,
+		m.ExtendedCqs,
+		m.ExtendedSets,
 		m.FreeQueues,
 		m.FreeSegments,
 		m.Iterations,
@@ -851,55 +1063,65 @@ func (m *TrackerMaps) Close() error {
 //
 // It can be passed to LoadTrackerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TrackerVariables struct {
-	Collection        *ebpf.Variable `ebpf:"collection"`
-	CostTick          *ebpf.Variable `ebpf:"cost_tick"`
-	HaveTraceContexts *ebpf.Variable `ebpf:"have_trace_contexts"`
-	HistogramEdges    *ebpf.Variable `ebpf:"histogram_edges"`
-	HitCostNs         *ebpf.Variable `ebpf:"hit_cost_ns"`
-	LossClock         *ebpf.Variable `ebpf:"loss_clock"`
-	NextDevice        *ebpf.Variable `ebpf:"next_device"`
-	SomeZero          *ebpf.Variable `ebpf:"some_zero"`
-	ThresholdNs       *ebpf.Variable `ebpf:"threshold_ns"`
-	TypeControlEvent  *ebpf.Variable `ebpf:"type_control_event"`
-	TypeControlKind   *ebpf.Variable `ebpf:"type_control_kind"`
-	TypeCounter       *ebpf.Variable `ebpf:"type_counter"`
-	TypeEntryState    *ebpf.Variable `ebpf:"type_entry_state"`
-	TypeHit           *ebpf.Variable `ebpf:"type_hit"`
-	TypePostFunction  *ebpf.Variable `ebpf:"type_post_function"`
-	TypeQueueEnd      *ebpf.Variable `ebpf:"type_queue_end"`
-	TypeQueueSync     *ebpf.Variable `ebpf:"type_queue_sync"`
-	TypeSitePlaceKind *ebpf.Variable `ebpf:"type_site_place_kind"`
-	TypeSlowEvent     *ebpf.Variable `ebpf:"type_slow_event"`
-	TypeStage         *ebpf.Variable `ebpf:"type_stage"`
-	WakeupBytes       *ebpf.Variable `ebpf:"wakeup_bytes"`
-	WatchExecs        *ebpf.Variable `ebpf:"watch_execs"`
+	Collection          *ebpf.Variable `ebpf:"collection"`
+	CostTick            *ebpf.Variable `ebpf:"cost_tick"`
+	HaveTraceContexts   *ebpf.Variable `ebpf:"have_trace_contexts"`
+	HistogramEdges      *ebpf.Variable `ebpf:"histogram_edges"`
+	HitCostNs           *ebpf.Variable `ebpf:"hit_cost_ns"`
+	LossClock           *ebpf.Variable `ebpf:"loss_clock"`
+	NextDevice          *ebpf.Variable `ebpf:"next_device"`
+	SomeZero            *ebpf.Variable `ebpf:"some_zero"`
+	ThresholdNs         *ebpf.Variable `ebpf:"threshold_ns"`
+	TypeControlEvent    *ebpf.Variable `ebpf:"type_control_event"`
+	TypeControlKind     *ebpf.Variable `ebpf:"type_control_kind"`
+	TypeCounter         *ebpf.Variable `ebpf:"type_counter"`
+	TypeCqFunction      *ebpf.Variable `ebpf:"type_cq_function"`
+	TypeEntryState      *ebpf.Variable `ebpf:"type_entry_state"`
+	TypeExtendedKind    *ebpf.Variable `ebpf:"type_extended_kind"`
+	TypeExtendedRefusal *ebpf.Variable `ebpf:"type_extended_refusal"`
+	TypeExtendedRole    *ebpf.Variable `ebpf:"type_extended_role"`
+	TypeHit             *ebpf.Variable `ebpf:"type_hit"`
+	TypePostFunction    *ebpf.Variable `ebpf:"type_post_function"`
+	TypeQpFunction      *ebpf.Variable `ebpf:"type_qp_function"`
+	TypeQueueEnd        *ebpf.Variable `ebpf:"type_queue_end"`
+	TypeQueueSync       *ebpf.Variable `ebpf:"type_queue_sync"`
+	TypeSitePlaceKind   *ebpf.Variable `ebpf:"type_site_place_kind"`
+	TypeSlowEvent       *ebpf.Variable `ebpf:"type_slow_event"`
+	TypeStage           *ebpf.Variable `ebpf:"type_stage"`
+	WakeupBytes         *ebpf.Variable `ebpf:"wakeup_bytes"`
+	WatchExecs          *ebpf.Variable `ebpf:"watch_execs"`
 }
 
 // TrackerPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to LoadTrackerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TrackerPrograms struct {
-	CompletionSite   *ebpf.Program `ebpf:"completion_site"`
-	EnterCmdCreateQp *ebpf.Program `ebpf:"enter_cmd_create_qp"`
-	EnterCreateQp    *ebpf.Program `ebpf:"enter_create_qp"`
-	EnterDestroyQp   *ebpf.Program `ebpf:"enter_destroy_qp"`
-	EnterModifyQp    *ebpf.Program `ebpf:"enter_modify_qp"`
-	EnterPollCq      *ebpf.Program `ebpf:"enter_poll_cq"`
-	EnterPostRecv    *ebpf.Program `ebpf:"enter_post_recv"`
-	EnterPostSend    *ebpf.Program `ebpf:"enter_post_send"`
-	EnterPostSrqRecv *ebpf.Program `ebpf:"enter_post_srq_recv"`
-	EnterSetOps      *ebpf.Program `ebpf:"enter_set_ops"`
-	LeaveCmdCreateQp *ebpf.Program `ebpf:"leave_cmd_create_qp"`
-	LeaveCreateQp    *ebpf.Program `ebpf:"leave_create_qp"`
-	LeavePollCq      *ebpf.Program `ebpf:"leave_poll_cq"`
-	LeavePostRecv    *ebpf.Program `ebpf:"leave_post_recv"`
-	LeavePostSend    *ebpf.Program `ebpf:"leave_post_send"`
-	LookPollCq       *ebpf.Program `ebpf:"look_poll_cq"`
-	MapFile          *ebpf.Program `ebpf:"map_file"`
-	PostRefused      *ebpf.Program `ebpf:"post_refused"`
-	ProcessExec      *ebpf.Program `ebpf:"process_exec"`
-	ProcessExit      *ebpf.Program `ebpf:"process_exit"`
-	SchedSwitch      *ebpf.Program `ebpf:"sched_switch"`
+	CompletionSite    *ebpf.Program `ebpf:"completion_site"`
+	EnterCmdCreateQp  *ebpf.Program `ebpf:"enter_cmd_create_qp"`
+	EnterCreateQp     *ebpf.Program `ebpf:"enter_create_qp"`
+	EnterDestroyQp    *ebpf.Program `ebpf:"enter_destroy_qp"`
+	EnterExtendedPoll *ebpf.Program `ebpf:"enter_extended_poll"`
+	EnterExtendedPost *ebpf.Program `ebpf:"enter_extended_post"`
+	EnterModifyQp     *ebpf.Program `ebpf:"enter_modify_qp"`
+	EnterPollCq       *ebpf.Program `ebpf:"enter_poll_cq"`
+	EnterPostRecv     *ebpf.Program `ebpf:"enter_post_recv"`
+	EnterPostSend     *ebpf.Program `ebpf:"enter_post_send"`
+	EnterPostSrqRecv  *ebpf.Program `ebpf:"enter_post_srq_recv"`
+	EnterSetOps       *ebpf.Program `ebpf:"enter_set_ops"`
+	EnterWrComplete   *ebpf.Program `ebpf:"enter_wr_complete"`
+	LeaveCmdCreateQp  *ebpf.Program `ebpf:"leave_cmd_create_qp"`
+	LeaveCreateQp     *ebpf.Program `ebpf:"leave_create_qp"`
+	LeaveNextPoll     *ebpf.Program `ebpf:"leave_next_poll"`
+	LeavePollCq       *ebpf.Program `ebpf:"leave_poll_cq"`
+	LeavePostRecv     *ebpf.Program `ebpf:"leave_post_recv"`
+	LeavePostSend     *ebpf.Program `ebpf:"leave_post_send"`
+	LeaveWrComplete   *ebpf.Program `ebpf:"leave_wr_complete"`
+	LookPollCq        *ebpf.Program `ebpf:"look_poll_cq"`
+	MapFile           *ebpf.Program `ebpf:"map_file"`
+	PostRefused       *ebpf.Program `ebpf:"post_refused"`
+	ProcessExec       *ebpf.Program `ebpf:"process_exec"`
+	ProcessExit       *ebpf.Program `ebpf:"process_exit"`
+	SchedSwitch       *ebpf.Program `ebpf:"sched_switch"`
 }
 
 func (p *TrackerPrograms) Close() error {
@@ -908,17 +1130,22 @@ func (p *TrackerPrograms) Close() error {
 		p.EnterCmdCreateQp,
 		p.EnterCreateQp,
 		p.EnterDestroyQp,
+		p.EnterExtendedPoll,
+		p.EnterExtendedPost,
 		p.EnterModifyQp,
 		p.EnterPollCq,
 		p.EnterPostRecv,
 		p.EnterPostSend,
 		p.EnterPostSrqRecv,
 		p.EnterSetOps,
+		p.EnterWrComplete,
 		p.LeaveCmdCreateQp,
 		p.LeaveCreateQp,
+		p.LeaveNextPoll,
 		p.LeavePollCq,
 		p.LeavePostRecv,
 		p.LeavePostSend,
+		p.LeaveWrComplete,
 		p.LookPollCq,
 		p.MapFile,
 		p.PostRefused,

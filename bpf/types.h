@@ -70,6 +70,7 @@ enum entry_state {
 #define ENTRY_SIGNALED (1 << 0)
 #define ENTRY_AMBIGUOUS (1 << 1) /* another completion may be its own */
 #define ENTRY_RETURNS (1 << 2)	 /* the return of its post is probed */
+#define ENTRY_BUILT (1 << 3)	 /* posted through ibv_qp_ex: as long as entries are probed, returns are */
 
 struct entry {
 	__u64 word; /* owner tag << 8 | state */
@@ -252,6 +253,9 @@ enum counter {
 	LOSS_CONTENDED,
 	LOSS_SEARCH_TOO_LONG,
 	LOSS_QUEUE_BROKEN,
+	LOSS_CHAIN_NOT_BEGUN,
+	LOSS_QP_NUMBER,
+	LOSS_FUNCTIONS_FULL,
 	DUPLICATE_HITS,
 	SLOW_SEEN,
 	SLOW_BELOW_FLOOR,
@@ -383,6 +387,7 @@ enum control_kind {
 	CONTROL_NEW_PROCESS, /* the first queue of a process */
 	CONTROL_EXEC,
 	CONTROL_EXIT,
+	CONTROL_NEW_FUNCTIONS, /* a combination of extended verbs not seen before */
 };
 
 struct control_event {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include "extended_types.h"
 #include "libbpf/bpf_helpers.h"
 #include "measure.h"
 #include "types.h"
@@ -36,6 +37,7 @@ struct thread {
 	struct call post;
 	struct call receive;
 	struct call poll;
+	struct call extended_poll; /* next_poll */
 	/* What completion sites saw inside of the poll: compared at its return. */
 	__u64 site_digest;
 	__u32 site_hits;
@@ -58,6 +60,7 @@ struct thread {
 	struct caller caller;
 	struct delivery delivery;
 	struct unit unit;
+	struct extended_set set; /* that was read of an object */
 };
 
 /* The kernel frees it with the thread: nothing leaks when one is killed inside

@@ -106,12 +106,13 @@ func (b Boot) prepareShare(guestProgram string) (string, error) {
 		copyExecutable(collector, filepath.Join(share, "otelcol-rdma")),
 		copyExecutable(guestProgram, filepath.Join(share, "guest")),
 		copyExecutable(filepath.Join(filepath.Dir(guestProgram), overrunProgram), filepath.Join(share, overrunProgram)),
+		copyExecutable(filepath.Join(filepath.Dir(guestProgram), extendedTool), filepath.Join(share, extendedTool)),
 	)
 }
 
 func dropBinaries(share string) error {
 	var errs []error
-	for _, name := range []string{"otelcol-rdma", "guest", overrunProgram} {
+	for _, name := range []string{"otelcol-rdma", "guest", overrunProgram, extendedTool} {
 		errs = append(errs, os.Remove(filepath.Join(share, name)))
 	}
 	return errors.Join(errs...)
@@ -125,11 +126,15 @@ func copyExecutable(from, to string) error {
 	return os.WriteFile(to, data, 0o755)
 }
 
-// overrunProgram overruns a Completion Queue, for one of the tests.
-const overrunProgram = "overrun"
+// The verbs programs that the tests start: one overruns a Completion Queue, the
+// other posts and polls through the extended verbs.
+const (
+	overrunProgram = "overrun"
+	extendedTool   = "extended"
+)
 
-// BuildGuest builds the guest program, static, and returns its path in dir. The
-// program that overruns a Completion Queue lies beside it.
+// BuildGuest builds the guest program, static, and the verbs programs beside it.
+// It returns the path of the former in dir.
 func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
 	target := filepath.Join(dir, "guest")
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", target, "./internal/lab/guest")
@@ -138,10 +143,19 @@ func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the guest program: %w: %s", err, out)
 	}
-	source := filepath.Join(repository, "internal/lab/overrun/overrun.c")
-	cc := exec.CommandContext(ctx, "gcc", "-O2", "-Wall", "-Werror", "-o", filepath.Join(dir, overrunProgram), source, "-libverbs")
-	if out, err := cc.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s, which needs gcc and libibverbs-dev: %w: %s", source, err, out)
+	for _, name := range []string{overrunProgram, extendedTool} {
+		if err := buildVerbsProgram(ctx, repository, dir, name); err != nil {
+			return "", err
+		}
 	}
 	return target, nil
+}
+
+func buildVerbsProgram(ctx context.Context, repository, dir, name string) error {
+	source := filepath.Join(repository, "internal", "lab", name, name+".c")
+	cc := exec.CommandContext(ctx, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", filepath.Join(dir, name), source, "-libverbs")
+	if out, err := cc.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s, which needs gcc and libibverbs-dev: %w: %s", source, err, out)
+	}
+	return nil
 }

@@ -24,6 +24,8 @@ type analysis struct {
 	imports map[uint64]string
 	notes   []string
 	effort  int
+	// kept is how many arguments a probe on entry needs in their registers.
+	kept int
 }
 
 // maxEffort bounds the work on one file, in instructions decoded, steps of
@@ -77,7 +79,7 @@ func (img *image) classify() (Kind, *analysis, error) {
 		}
 		kind = Provider
 	}
-	return kind, &analysis{img: img, dynamic: d, symbols: symbols}, nil
+	return kind, &analysis{img: img, dynamic: d, symbols: symbols, kept: 3}, nil
 }
 
 // prepare reads what both kinds of library need.

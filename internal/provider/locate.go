@@ -94,7 +94,7 @@ func (a *analysis) straightLine(at uint64, bounds span) uint64 {
 // disturbs reports whether a probe after the instruction would see something
 // else than the caller passed.
 func (a *analysis) disturbs(in *instruction) bool {
-	for _, r := range a.cpu.arguments {
+	for _, r := range a.cpu.passed[:a.kept] {
 		if in.writes(r) {
 			return true
 		}

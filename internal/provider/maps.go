@@ -29,7 +29,9 @@ type inodeKey struct {
 // mapping is one line of /proc/PID/maps.
 type mapping struct {
 	start, end uint64
-	key        inodeKey
+	// offset of start in the file.
+	offset uint64
+	key    inodeKey
 	// path as the process sees it; deleted when it no longer has one.
 	path    string
 	deleted bool
@@ -87,6 +89,9 @@ func parseMapping(line []byte) (permissions string, m mapping, err error) {
 	}
 	if m.end, err = strconv.ParseUint(end, 16, 64); err != nil || m.end < m.start {
 		return bad("end")
+	}
+	if m.offset, err = strconv.ParseUint(fields[2], 16, 64); err != nil {
+		return bad("offset")
 	}
 	major, minor, _ := strings.Cut(fields[3], ":")
 	first, err1 := strconv.ParseUint(major, 16, 32)

@@ -25,7 +25,7 @@ func TestParseMaps(t *testing.T) {
 	found, err := parseMaps(strings.NewReader(text+"\n"), nil)
 	require.NoError(t, err)
 	want := []mapping{
-		{start: 0x55d0c0a01000, end: 0x55d0c0a02000, key: inodeKey{unix.Mkdev(0xfe, 0), 247260}, path: "/usr/bin/app"},
+		{start: 0x55d0c0a01000, end: 0x55d0c0a02000, offset: 0x1000, key: inodeKey{unix.Mkdev(0xfe, 0), 247260}, path: "/usr/bin/app"},
 		{start: 0x7f0000002000, end: 0x7f0000003000, key: inodeKey{unix.Mkdev(0x103, 2), 1<<64 - 1}, path: "/a b/lib with  spaces.so", deleted: true},
 		{start: 0x7f0000003000, end: 0x7f0000004000, key: inodeKey{unix.Mkdev(0, 1), 77}, path: "/memfd:x\ny", deleted: true},
 	}

@@ -58,6 +58,8 @@ type attachment struct {
 	off      bool
 	// hit says that a process has called its functions.
 	hit bool
+	// extended is set once objects of the extended verbs were seen.
+	extended *extendedLibrary
 	// used is when a search last found a process with the file.
 	used time.Time
 }

@@ -131,6 +131,12 @@ func (t *Tracer) control(ctx context.Context, event bpf.TrackerControlEvent) err
 	switch bpf.TrackerControlKind(event.Kind) {
 	case bpf.TrackerControlKindCONTROL_NEW_FILE, bpf.TrackerControlKindCONTROL_NEW_CONTEXT:
 		t.lookInto(ctx, event.Tgid)
+		if bpf.TrackerControlKind(event.Kind) == bpf.TrackerControlKindCONTROL_NEW_CONTEXT {
+			t.foretellLater(id)
+		}
+		return nil
+	case bpf.TrackerControlKindCONTROL_NEW_FUNCTIONS:
+		t.wakeExtended()
 		return nil
 	case bpf.TrackerControlKindCONTROL_NEW_PROCESS:
 		t.decide(id)

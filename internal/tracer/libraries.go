@@ -92,6 +92,7 @@ func (l *libraries) detach(a *attachment) error {
 	// One of them may be the only path to the file now.
 	clear(l.duplicates)
 	err := errors.Join(
+		l.side.forgetSetsOf(a),
 		l.side.libraries.store32(a.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.Dropped), 1),
 		l.side.libraries.store64(a.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.AttachedNs), 0),
 		a.close(),

@@ -16,6 +16,9 @@ const (
 	// threadsExpected is how many threads that post or poll room is kept for.
 	// The kernel allocates theirs as they come.
 	threadsExpected = 1024
+	// buildersExpected is how many of them post through the extended verbs, whose
+	// threads keep the chain that they build.
+	buildersExpected = 32
 )
 
 // sizePools gives the segments what the other maps leave of the bound on a
@@ -75,7 +78,11 @@ func estimateBytes(m *ebpf.MapSpec, cpus int) uint64 {
 	case ebpf.PerCPUArray:
 		return mapHeader + entries*(8+value*processors)
 	case ebpf.TaskStorage:
-		return mapHeader + threadsExpected*(elementHeader+value)
+		threads := uint64(threadsExpected)
+		if m.Name == bpf.TrackerMapBuilds {
+			threads = buildersExpected
+		}
+		return mapHeader + threads*(elementHeader+value)
 	case ebpf.RingBuf:
 		return mapHeader + entries + ringPages*4096 + entries/4096*ringPointers
 	default:

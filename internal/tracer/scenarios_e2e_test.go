@@ -16,6 +16,7 @@ import (
 // untimed says what may remain without a time in a scenario, and why.
 var untimed = map[string]string{
 	"errors":        "failures that may be of a send or of a receive, and what follows them",
+	"ext-errors":    "as errors",
 	"hostile-chain": "10,000 requests in one post are more than are followed",
 }
 
@@ -34,6 +35,7 @@ func TestEveryScenario(t *testing.T) {
 			}
 			t.Run(scenario+"/"+provider, func(t *testing.T) {
 				tr := startTracer(t, everything)
+				learnExtended(t, tr, scenario)
 				r := simulate(t, tr, scenario, "--seconds", "1.2", "--provider", binary(t, filepath.Base(provider)))
 				r.checkBooks()
 				if r.truth.Scenario != "fork-exec" {
@@ -53,6 +55,7 @@ func TestEveryScenarioAtSites(t *testing.T) {
 	tr := startTracer(t, everything)
 	collected := collect(tr)
 	reachSites(t, tr)
+	learnExtended(t, tr, "ext-both")
 	for _, scenario := range verbsim.Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
 			r := followWith(t, tr, collected, scenario, "--seconds", "1")

@@ -286,6 +286,10 @@ func (t *Tracer) probeInfo() []verbs.ProbeInfo {
 			info.Mode, info.Functions = string(f.mode()), []string{f.function.String()}
 			probes = append(probes, info)
 		}
+		if objects := a.extended.objects(); len(objects) > 0 {
+			info.Mode, info.Functions = string(modeOfOthers(a)), objects
+			probes = append(probes, info)
+		}
 		for _, f := range a.polls {
 			info.Mode, info.Functions = string(f.ladder.mode), []string{provider.PollCQ.String()}
 			probes = append(probes, info)

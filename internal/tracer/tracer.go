@@ -46,6 +46,7 @@ type Tracer struct {
 	resources   *resources
 	dropped     atomic.Uint64
 	undecodable atomic.Uint64
+	extended    chan struct{}
 	missed      atomic.Uint64
 	denials     *denials
 	meter       cpuMeter
@@ -124,6 +125,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		decided:     map[verbs.ProcessID]bool{},
 		reported:    map[stuckKey]bool{},
 		looking:     map[uint32]chan struct{}{},
+		extended:    make(chan struct{}, 1),
 	}
 	if err := t.begin(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -164,6 +166,7 @@ func (t *Tracer) begin(ctx context.Context) error {
 	t.run(func() { t.readControl(background, control) })
 	t.resources.refresh()
 	t.run(func() { t.watchCore(background) })
+	t.run(func() { t.followExtended(background) })
 
 	if err := t.probeEverything(); err != nil {
 		return err
@@ -351,6 +354,7 @@ func (t *Tracer) forgetEnded() error {
 	var key bpf.TrackerQueueKey
 	var seen uint64
 	return errors.Join(
+		t.side.forgetExtended(ended),
 		t.side.forgetCQs(func(key *bpf.TrackerCqKey) bool { return ended(key.Tgid, key.Incarnation) }),
 		deleteMatching(t.side.maps.UntrackedQueues, &key, &seen, func() bool { return ended(key.Tgid, key.Incarnation) }),
 	)

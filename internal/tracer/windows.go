@@ -36,6 +36,11 @@ func (k *kernelSide) place(a *attachment, kind linkKind) error {
 			return errors.Join(fmt.Errorf("probing %s of %s: %w", p.function, a.file.DisplayPath, attachError(err, kind)), closeLinks(a.takeLinks()))
 		}
 	}
+	if a.extended != nil {
+		if err := k.placeExtended(a, a.extended.places, kind); err != nil {
+			return errors.Join(fmt.Errorf("probing the extended verbs of %s: %w", a.file.DisplayPath, err), closeLinks(a.takeLinks()))
+		}
+	}
 	return nil
 }
 

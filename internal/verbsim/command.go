@@ -21,7 +21,8 @@ func Scenarios() []string {
 		"nccl", "nccl-saturated", "perftest", "perftest-lat", "sig-all", "enomem",
 		"late-poller", "slow-device", "errors", "hang", "two-devices", "churn",
 		"threads", "fork-exec", "deep-chain", "sge32", "poll256", "srq", "ud", "uc",
-		"rnr", "hostile-cycle", "hostile-pointer", "hostile-chain", "rate", "idle-poll",
+		"rnr", "hostile-cycle", "hostile-pointer", "hostile-chain",
+		"ext-post", "ext-poll", "ext-both", "ext-enomem", "ext-errors", "ext-ud", "rate", "idle-poll",
 	}
 }
 

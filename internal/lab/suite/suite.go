@@ -35,6 +35,8 @@ func All() []Test {
 		Test{"resources are listed", resourcesAreListed},
 		Test{"rping is seen", rpingIsSeen},
 		Test{"ibv_rc_pingpong is seen", pingpongIsSeen},
+		Test{"extended verbs are seen", extendedIsSeen},
+		Test{"ibv_rc_pingpong with ibv_qp_ex is seen", newPostSendIsSeen},
 		Test{"short-lived client is named", shortLivedIsNamed},
 		Test{"delay of 50 ms is seen", delayIsSeen},
 		Test{"loss is seen", lossIsSeen},

@@ -100,11 +100,11 @@ const (
 
 // startPingpong starts a pair of ibv_rc_pingpong that sleep until an event, with
 // messages of one packet.
-func (g *Guest) startPingpong(ctx context.Context, messages int) (client, server *process, err error) {
+func (g *Guest) startPingpong(ctx context.Context, messages int, options ...string) (client, server *process, err error) {
 	args := func(device string, peer ...string) []string {
 		return append([]string{
 			pingpong, "-e", "-d", device, "-g", fmt.Sprint(gidIndex), "-s", "512", "-n", fmt.Sprint(messages),
-		}, peer...)
+		}, append(options, peer...)...)
 	}
 	server, err = g.start("server", args(serverDevice)...)
 	if err != nil {

@@ -72,6 +72,8 @@ struct queue {
 	 * number of the record. Otherwise one thread owns the queue and the FIFOs.
 	 */
 	bool shared;
+	bool extended; /* posts are built through ibv_qp_ex */
+	uint32_t built, chains, abort_every;
 	struct entry *fifo;
 	struct recv_entry *recv_fifo;
 	uint32_t fifo_mask, recv_mask;
@@ -89,6 +91,7 @@ struct completion_queue {
 	struct ibv_cq *cq;
 	struct device *dev;
 	const uint64_t *due; /* NULL when several threads poll */
+	bool extended;	     /* an ibv_cq_ex */
 	counter polls, empty, delivered;
 	struct ibv_wc wc[MAX_POLL]; /* of its only poller */
 };
@@ -223,6 +226,15 @@ uint32_t post_srq(struct driver *d, struct shared_recv *s, struct ibv_recv_wr *w
 /* Posts receives until target are outstanding; wr_ids count on. */
 void top_up(struct driver *d, struct queue *q, uint32_t target);
 void top_up_srq(struct driver *d, struct shared_recv *s, uint32_t target);
+
+/* extended.c: as the verbs without ibv_qp_ex and ibv_cq_ex. */
+struct ibv_qp *create_extended_qp(struct device *dev, const struct ibv_qp_init_attr *init);
+struct ibv_cq *create_extended_cq(struct device *dev, uint32_t entries, bool no_qp_num);
+/* Exchanges functions of the queue; twice is nothing. */
+void confuse(struct queue *q);
+int post_extended(struct queue *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+/* only: the queue of completions that do not tell theirs. */
+int poll_extended(struct ibv_cq *cq, int n, struct ibv_wc *wc, const struct queue *only);
 
 /* poll.c. Both return what was delivered, 0 on failure too. */
 int poll_cq(struct driver *d, struct completion_queue *cq, int n);

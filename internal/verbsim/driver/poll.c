@@ -222,7 +222,7 @@ int poll_cq_into(struct driver *d, struct completion_queue *cq, int n, struct ib
 	int got;
 
 	before = now_ns();
-	got = ibv_poll_cq(cq->cq, n, wc);
+	got = cq->extended ? poll_extended(cq->cq, n, wc, d->queues) : ibv_poll_cq(cq->cq, n, wc);
 	after = now_ns();
 	add(&cq->polls, 1);
 	if (got < 0) {

@@ -58,6 +58,11 @@ static void evict(struct driver *d, struct queue *q, struct ibv_send_wr *wrs)
 	q->evict = 0;
 }
 
+static int issue(struct queue *q, struct ibv_send_wr *wrs, struct ibv_send_wr **bad)
+{
+	return q->extended ? post_extended(q, wrs, bad) : ibv_post_send(q->qp, wrs, bad);
+}
+
 uint32_t post_unsound(struct driver *d, struct queue *q, struct ibv_send_wr *wrs, uint32_t n,
 		      uint32_t sound, int *err)
 {
@@ -69,7 +74,7 @@ uint32_t post_unsound(struct driver *d, struct queue *q, struct ibv_send_wr *wrs
 	if (q->evict)
 		evict(d, q, wrs);
 	before = now_ns();
-	*err = ibv_post_send(q->qp, wrs, &bad);
+	*err = issue(q, wrs, &bad);
 	after = now_ns();
 	if (*err)
 		accepted = index_of(wrs, n, bad);
@@ -122,7 +127,7 @@ uint32_t post_shared(struct driver *d, struct queue *q, struct ibv_send_wr *wrs,
 	others = atomic_fetch_add(&q->in_post, 1);
 	begun = atomic_fetch_add(&q->posts_begun, 1) + 1;
 	r->post_before = now_ns();
-	*err = ibv_post_send(q->qp, wrs, &bad);
+	*err = issue(q, wrs, &bad);
 	/* The completion may have been polled already: these two fields are ours alone. */
 	r->post_after = now_ns();
 	if (others || atomic_load(&q->posts_begun) != begun)

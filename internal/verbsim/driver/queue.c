@@ -22,7 +22,7 @@ static _Noreturn void die(const char *what, const char *why)
 	exit(1);
 }
 
-static struct ibv_qp *create(struct device *dev, const struct queue_attr *a)
+static struct ibv_qp *create(struct device *dev, const struct queue_attr *a, bool extended)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = a->send_cq->cq,
@@ -36,7 +36,7 @@ static struct ibv_qp *create(struct device *dev, const struct queue_attr *a)
 		.sq_sig_all = a->sig_all,
 	};
 
-	return ibv_create_qp(dev->pd, &init);
+	return extended ? create_extended_qp(dev, &init) : ibv_create_qp(dev->pd, &init);
 }
 
 struct queue *queue_open(struct driver *d, struct device *dev, const struct queue_attr *a)
@@ -50,7 +50,9 @@ struct queue *queue_open(struct driver *d, struct device *dev, const struct queu
 	q->recv_mask = pow2(a->recv_depth * 2 + 1) - 1;
 	q->fifo = calloc(q->fifo_mask + 1, sizeof(*q->fifo));
 	q->recv_fifo = calloc(q->recv_mask + 1, sizeof(*q->recv_fifo));
-	q->qp = create(dev, a);
+	q->extended = d->opt.ext_post;
+	q->abort_every = d->opt.abort_every;
+	q->qp = create(dev, a, q->extended);
 	if (!q->qp || !q->fifo || !q->recv_fifo)
 		die("ibv_create_qp", strerror(errno));
 	q->dev = dev;
@@ -103,6 +105,8 @@ void queue_connect(struct driver *d, struct queue *q, uint32_t dest)
 	};
 	bool rc = q->type == IBV_QPT_RC, ud = q->type == IBV_QPT_UD;
 
+	if (d->opt.ext_lie)
+		confuse(q);
 	modify(d, q, &attr,
 	       IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 	attr.qp_state = IBV_QPS_RTR;
@@ -115,6 +119,8 @@ void queue_connect(struct driver *d, struct queue *q, uint32_t dest)
 		       (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				       IBV_QP_MAX_QP_RD_ATOMIC :
 			     0));
+	if (d->opt.ext_lie)
+		confuse(q);
 }
 
 uint64_t queue_outstanding(const struct queue *q)

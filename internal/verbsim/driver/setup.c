@@ -77,7 +77,9 @@ struct completion_queue *cq_open(struct driver *d, struct device *dev, uint32_t 
 
 	if (!cq || d->ncqs == sizeof(d->cqs) / sizeof(d->cqs[0]))
 		die("ibv_create_cq", dev->name, "too many");
-	cq->cq = ibv_create_cq(dev->ctx, (int)entries, NULL, NULL, 0);
+	cq->extended = d->opt.ext_poll;
+	cq->cq = cq->extended ? create_extended_cq(dev, entries, d->opt.no_qp_num) :
+				ibv_create_cq(dev->ctx, (int)entries, NULL, NULL, 0);
 	if (!cq->cq)
 		die("ibv_create_cq", dev->name, strerror(errno));
 	cq->dev = dev;

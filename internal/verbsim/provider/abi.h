@@ -29,6 +29,8 @@ struct verbs_mr {
 	int access;
 };
 
+#define SIM_VERBS_QP_EX (1u << 1) /* of comp_mask: enum verbs_qp_mask, VERBS_QP_EX */
+
 struct verbs_qp {
 	union {
 		struct ibv_qp qp;
@@ -82,11 +84,13 @@ struct verbs_context_ops {
 	sim_unused_op create_counters;
 	struct ibv_cq *(*create_cq)(struct ibv_context *context, int cqe,
 				    struct ibv_comp_channel *channel, int comp_vector);
-	sim_unused_op create_cq_ex;
+	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *context,
+					  struct ibv_cq_init_attr_ex *attr);
 	sim_unused_op create_flow;
 	sim_unused_op create_flow_action_esp;
 	struct ibv_qp *(*create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
-	sim_unused_op create_qp_ex;
+	struct ibv_qp *(*create_qp_ex)(struct ibv_context *context,
+				       struct ibv_qp_init_attr_ex *attr);
 	sim_unused_op create_rwq_ind_table;
 	struct ibv_srq *(*create_srq)(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
 	sim_unused_op create_srq_ex;

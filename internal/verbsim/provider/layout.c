@@ -48,7 +48,7 @@ static const struct expectation expectations[] = {
 	COMPAT(create_srq),  COMPAT(dealloc_pd),    COMPAT(dereg_mr),	  COMPAT(destroy_ah),
 	COMPAT(destroy_cq),  COMPAT(destroy_qp),    COMPAT(destroy_srq),  COMPAT(modify_qp),
 	COMPAT(query_qp),    COMPAT(reg_mr),	    COMPAT(detach_mcast), VCTX(free_dm),
-	VCTX(query_device_ex), CTX(poll_cq),	    CTX(post_recv),	  CTX(post_send),
+	VCTX(create_qp_ex),  	VCTX(query_device_ex), CTX(poll_cq),	    CTX(post_recv),	  CTX(post_send),
 	CTX(post_srq_recv),  CTX(req_notify_cq),
 };
 

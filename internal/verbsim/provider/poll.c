@@ -9,7 +9,7 @@
 #include <errno.h>
 
 /* Lets the device do what is due, unless there are completions enough. */
-static void refresh(struct sim_cq *cq, uint32_t want)
+void sim_cq_refresh(struct sim_cq *cq, uint32_t want)
 {
 	struct sim_device *dev = cq->dev;
 	uint64_t due = atomic_load_explicit(&dev->next_due, memory_order_acquire);
@@ -25,7 +25,7 @@ static void refresh(struct sim_cq *cq, uint32_t want)
 	pthread_spin_unlock(&dev->lock);
 }
 
-static void give_back(const struct sim_cqe *cqe)
+void sim_cq_give_back(const struct sim_cqe *cqe)
 {
 	if (!cqe->recv)
 		atomic_store_explicit(&cqe->qp->sq_freed, cqe->sq_freed, memory_order_release);
@@ -63,7 +63,7 @@ int sim_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 	int npolled;
 
 	pthread_spin_lock(&cq->lock);
-	refresh(cq, (uint32_t)num_entries);
+	sim_cq_refresh(cq, (uint32_t)num_entries);
 	for (npolled = 0; npolled < num_entries; npolled++, wc++) {
 		uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 		const struct sim_cqe *cqe = &cq->ring[tail & cq->mask];
@@ -71,7 +71,7 @@ int sim_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		if (tail == atomic_load_explicit(&cq->head, memory_order_acquire))
 			break;
 		fill(wc, cqe);
-		give_back(cqe);
+		sim_cq_give_back(cqe);
 		cq->due[npolled & (VERBSIM_DUE - 1)] = cqe->due;
 		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	}

@@ -175,6 +175,7 @@ int sim_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		sim_engine_error(qp, sim_now());
 	else
 		qp->state = attr->qp_state;
+	sim_qp_choose_complete(qp);
 out:
 	unlock_all(qp);
 	pthread_spin_unlock(&qp->sq_lock);

@@ -24,9 +24,9 @@ static int sum_sges(struct sim_device *dev, const struct ibv_send_wr *wr, uint64
 	return 0;
 }
 
-static int supported(const struct sim_qp *qp, const struct ibv_send_wr *wr)
+int sim_send_supported(const struct sim_qp *qp, uint32_t opcode)
 {
-	switch (wr->opcode) {
+	switch (opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
 		return 1;
@@ -43,7 +43,7 @@ static int supported(const struct sim_qp *qp, const struct ibv_send_wr *wr)
 }
 
 /* The programmed effect, if this is the request it was armed for. */
-static void apply_effect(struct sim_qp *qp, struct sim_wqe *wqe)
+void sim_apply_effect(struct sim_qp *qp, struct sim_wqe *wqe)
 {
 	if (!qp->effect_armed || qp->effect.skip--)
 		return;
@@ -60,7 +60,7 @@ static int build(struct sim_qp *qp, const struct ibv_send_wr *wr, uint32_t head)
 
 	if (head - atomic_load_explicit(&qp->sq_freed, memory_order_acquire) >= qp->sq_depth)
 		return ENOMEM;
-	if (!supported(qp, wr) || wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq_max_sge ||
+	if (!sim_send_supported(qp, wr->opcode) || wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq_max_sge ||
 	    sum_sges(qp->dev, wr, &bytes))
 		return EINVAL;
 	*wqe = (struct sim_wqe){
@@ -73,7 +73,7 @@ static int build(struct sim_qp *qp, const struct ibv_send_wr *wr, uint32_t head)
 	};
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD)
 		wqe->dest_qpn = wr->wr.ud.remote_qpn & SIM_QPN_MASK;
-	apply_effect(qp, wqe);
+	sim_apply_effect(qp, wqe);
 	return 0;
 }
 

@@ -62,7 +62,10 @@ struct sim_cqe {
 };
 
 struct sim_cq {
-	struct ibv_cq ibv; /* must be first */
+	union { /* must be first */
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
 	struct sim_device *dev;
 	pthread_spinlock_t lock; /* pollers */
 	struct sim_cqe *ring;
@@ -70,6 +73,9 @@ struct sim_cq {
 	_Atomic uint32_t head; /* written by the hardware, device lock */
 	_Atomic uint32_t tail; /* consumed by pollers, cq lock */
 	_Atomic int overrun;
+	const struct sim_cqe *current; /* between start_poll and end_poll: what is read */
+	struct sim_cqe copy;
+	uint32_t taken; /* since start_poll */
 	uint64_t due[VERBSIM_DUE];
 };
 
@@ -77,6 +83,13 @@ struct sim_srq {
 	struct ibv_srq ibv; /* must be first */
 	struct sim_device *dev;
 	struct sim_rq rq;
+};
+
+/* Requests of ibv_qp_ex that are being built, and what an end without success restores. */
+struct sim_build {
+	uint32_t head;
+	int err, effect_armed;
+	struct verbsim_effect effect;
 };
 
 struct sim_qp {
@@ -94,6 +107,7 @@ struct sim_qp {
 	uint8_t sig_all;
 	int effect_armed; /* sq lock */
 	struct verbsim_effect effect;
+	struct sim_build build; /* sq lock, which is held from wr_start on */
 	struct sim_rq rq;
 };
 
@@ -164,7 +178,12 @@ int sim_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 void sim_cq_push(struct sim_cq *cq, const struct sim_cqe *cqe);	 /* device lock */
 void sim_cq_clean(struct sim_cq *cq, const struct sim_qp *qp); /* cq and device lock */
 
+/* cq_ex.c */
+struct ibv_cq_ex *sim_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+
 /* poll.c */
+void sim_cq_refresh(struct sim_cq *cq, uint32_t want); /* cq lock */
+void sim_cq_give_back(const struct sim_cqe *cqe);
 int sim_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc);
 
 /* qp.c */
@@ -173,6 +192,11 @@ int sim_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask);
 int sim_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		 struct ibv_qp_init_attr *init);
 int sim_destroy_qp(struct ibv_qp *ibqp);
+
+/* qp_ex.c */
+struct ibv_qp *sim_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+/* As libmlx5 does, wr_complete is one function while requests may be posted and another else. */
+void sim_qp_choose_complete(struct sim_qp *qp);
 
 /* recv.c */
 int sim_rq_init(struct sim_rq *rq, uint32_t depth, uint32_t max_sge);
@@ -183,6 +207,8 @@ int sim_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_w
 int sim_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /* send.c */
+int sim_send_supported(const struct sim_qp *qp, uint32_t opcode);
+void sim_apply_effect(struct sim_qp *qp, struct sim_wqe *wqe);
 int sim_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 
 /* peek.c: reads that fail instead of faulting. */

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "extended.h"
+#include "maps/builds.h"
+
+/* Posting through ibv_qp_ex: wr_start, a builder for each request, and
+ * wr_complete, which hands all of them to the device or none. The provider
+ * holds the lock of the Send Queue from wr_start on, so chains of one queue
+ * become known here in the order in which the device gets them. A chain that is
+ * aborted was never posted. */
+
+static __always_inline struct build *this_build(bool create)
+{
+	return bpf_task_storage_get(&builds, bpf_get_current_task_btf(), NULL,
+				    create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+}
+
+/* Something was called that does not belong to a chain that was seen to begin. */
+static __always_inline void stray_call(struct build *build, __u32 library)
+{
+	struct caller caller = current_caller();
+
+	if (build && build->library != library && !is_dropped(build->library)) {
+		count_duplicate(library);
+		return;
+	}
+	count(LOSS_CHAIN_NOT_BEGUN);
+	note_loss(&caller);
+}
+
+static __always_inline bool is_building(struct build *build, __u64 qp, __u32 library)
+{
+	return build && build->qp == qp && build->library == library;
+}
+
+static __always_inline void start_entered(struct pt_regs *ctx, __u32 library)
+{
+	struct build *build = this_build(true);
+	struct caller caller = current_caller();
+
+	if (!build) {
+		count(LOSS_NO_THREAD_STATE);
+		note_loss(&caller);
+		return;
+	}
+	if (build->qp && build->qp == ARG1(ctx) && build->library != library &&
+	    !is_dropped(build->library) && build->call.stack == STACK(ctx)) {
+		count_duplicate(library);
+		return;
+	}
+	/* The end of the chain before was not seen. */
+	if (build->qp) {
+		count(LOSS_NESTED_CALL);
+		note_loss(&caller);
+	}
+	build->call.stack = STACK(ctx);
+	build->qp = ARG1(ctx);
+	build->since = attached_since(library);
+	build->library = library;
+	build->count = 0;
+	build->unreadable = 0;
+}
+
+static __always_inline void request_built(struct pt_regs *ctx, __u32 library, __u8 operation)
+{
+	struct build *build = this_build(false);
+	struct {
+		__u64 wr_id;
+		__u32 flags;
+		__u32 pad;
+	} head;
+
+	if (!is_building(build, ARG1(ctx), library)) {
+		stray_call(build, library);
+		return;
+	}
+	__u32 index = build->count++;
+	if (index >= BUILT_MAX)
+		return;
+	struct built *built = &build->requests[index & (BUILT_MAX - 1)];
+	if (bpf_probe_read_user(&head, sizeof(head), (void *)(ARG1(ctx) + IBV_QP_EX_WR_ID))) {
+		build->unreadable = 1;
+		return;
+	}
+	built->wr_id = head.wr_id;
+	built->flags = head.flags & IBV_SEND_SIGNALED ? ENTRY_SIGNALED : 0;
+	built->operation = operation <= OP_ATOMIC_WRITE ? operation : OP_UNKNOWN;
+	built->bytes = operation == OP_ATOMIC_WRITE ? 8 : 0;
+}
+
+struct summing {
+	__u64 list;
+	__u64 sum;
+	__u32 left;
+	__u32 wide; /* ibv_data_buf, whose length is a size_t */
+	bool unreadable;
+};
+
+LOOP_BODY(sum_lengths, struct summing)
+{
+	__u64 length = 0;
+
+	if (state->left == 0)
+		return STOP;
+	state->left--;
+	if (bpf_probe_read_user(&length, state->wide ? 8 : 4, (void *)(state->list + 8))) {
+		state->unreadable = true;
+		return STOP;
+	}
+	state->sum += length;
+	state->list += sizeof(struct ibv_sge);
+	return NEXT;
+}
+
+static __noinline __u32 bytes_of_list(__u64 n, __u64 list, bool wide)
+{
+	struct summing summing = {
+		.list = list, .sum = some_zero, .left = n > SGE_MAX ? SGE_MAX : n, .wide = wide
+	};
+
+	if (n > SGE_MAX)
+		count(LOSS_SGE_TOO_DEEP);
+	LOOP(sum_lengths, &summing);
+	if (summing.unreadable)
+		count(LOSS_READ_SGE);
+	return summing.sum > 0xffffffff ? 0xffffffff : summing.sum;
+}
+
+/* The memory of the request that was built last. */
+static __always_inline void memory_set(struct pt_regs *ctx, __u32 library, __u32 role)
+{
+	struct build *build = this_build(false);
+	__u32 bytes;
+
+	if (!is_building(build, ARG1(ctx), library) || !build->count || build->count > BUILT_MAX)
+		return;
+	switch (role) {
+	case ROLE_SET_SGE:
+		bytes = ARG4(ctx);
+		break;
+	case ROLE_SET_INLINE_DATA:
+		bytes = ARG3(ctx);
+		break;
+	default:
+		bytes = bytes_of_list(ARG2(ctx), ARG3(ctx), role == ROLE_SET_INLINE_DATA_LIST);
+		break;
+	}
+	build->requests[(build->count - 1) & (BUILT_MAX - 1)].bytes = bytes;
+}
+
+static __always_inline void abort_entered(struct pt_regs *ctx, __u32 library)
+{
+	struct build *build = this_build(false);
+
+	if (is_building(build, ARG1(ctx), library))
+		build->qp = 0;
+	else
+		stray_call(build, library);
+}
