@@ -25,7 +25,10 @@ static __always_inline struct cq *cq_of(struct caller *caller, __u64 address)
 	if (cq)
 		return cq;
 	struct cq fresh = {};
-	if (bpf_map_update_elem(&cqs, &key, &fresh, BPF_NOEXIST) < 0)
+	bpf_map_update_elem(&cqs, &key, &fresh, BPF_NOEXIST);
+	/* Another thread may have been faster: that is no loss. */
+	cq = bpf_map_lookup_elem(&cqs, &key);
+	if (!cq)
 		count(LOSS_CQ_MAP_FULL);
-	return bpf_map_lookup_elem(&cqs, &key);
+	return cq;
 }

@@ -102,7 +102,7 @@ static __always_inline void tell_set(struct caller *caller, __u32 kind, __u64 di
 	set->library = 0;
 	if (bpf_map_update_elem(&extended_sets, &key, set, BPF_NOEXIST) == 0)
 		tell(CONTROL_NEW_FUNCTIONS, caller->tgid, caller->incarnation);
-	else
+	else if (!bpf_map_lookup_elem(&extended_sets, &key))
 		count(LOSS_FUNCTIONS_FULL);
 }
 

@@ -220,9 +220,11 @@ static __always_inline struct extended_cq *extended_cq_of(struct caller *caller,
 	if (cq)
 		return cq;
 	struct extended_cq fresh = {};
-	if (bpf_map_update_elem(&extended_cqs, &key, &fresh, BPF_NOEXIST) < 0)
+	bpf_map_update_elem(&extended_cqs, &key, &fresh, BPF_NOEXIST);
+	cq = bpf_map_lookup_elem(&extended_cqs, &key);
+	if (!cq)
 		count(LOSS_CQ_MAP_FULL);
-	return bpf_map_lookup_elem(&extended_cqs, &key);
+	return cq;
 }
 
 enum step {

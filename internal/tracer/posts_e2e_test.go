@@ -93,25 +93,37 @@ func TestReturnsComeAndGo(t *testing.T) {
 		"nccl":    nil,
 	} {
 		t.Run(scenario, func(t *testing.T) {
-			tr := startTracer(t, tracer.EvidenceEvery(everything, 300*time.Millisecond))
-			r := simulate(t, tr, scenario, append([]string{"--seconds", "5", "--rate", "2000"}, flags...)...)
-			r.checkBooks()
-			r.checkCounts()
-			known := map[verbs.StageSet]int{}
-			returned := 0
-			for _, p := range r.checkPairs() {
-				known[p.seen.Known]++
-				if p.seen.Known.Has(verbs.StagePost) {
-					returned++
+			// On a busy machine the probes of the comparison take seconds to go.
+			for range 4 {
+				enough := false
+				t.Run("run", func(t *testing.T) { enough = returnsComeAndGo(t, scenario, flags) })
+				if enough {
+					return
 				}
 			}
-			t.Logf("sets of known stages: %v; refused posts %+v", known, r.after.Rejected)
-			if len(known) < 2 || returned == 0 {
-				t.Error("returns did not come and go: this says nothing")
-			}
-			if trusted, err := tracer.TrustsSites(tr); err != nil || !trusted {
-				t.Errorf("every refused post passed a site, but trusted: %v, %v", trusted, err)
-			}
+			t.Error("returns did not come and go: this says nothing")
 		})
 	}
+}
+
+// returnsComeAndGo runs a scenario and reports whether some returns of its posts
+// were seen and others were not.
+func returnsComeAndGo(t *testing.T, scenario string, flags []string) bool {
+	tr := startTracer(t, tracer.EvidenceEvery(everything, 300*time.Millisecond))
+	r := simulate(t, tr, scenario, append([]string{"--seconds", "5", "--rate", "2000"}, flags...)...)
+	r.checkBooks()
+	r.checkCounts()
+	known := map[verbs.StageSet]int{}
+	returned := 0
+	for _, p := range r.checkPairs() {
+		known[p.seen.Known]++
+		if p.seen.Known.Has(verbs.StagePost) {
+			returned++
+		}
+	}
+	if trusted, err := tracer.TrustsSites(tr); err != nil || !trusted {
+		t.Errorf("every refused post passed a site, but trusted: %v, %v", trusted, err)
+	}
+	t.Logf("sets of known stages: %v; refused posts %+v", known, r.after.Rejected)
+	return len(known) > 1 && returned > 0
 }
