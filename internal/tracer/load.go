@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
 
@@ -69,15 +70,13 @@ func load(cfg Config, kind linkKind) (*kernelSide, error) {
 	if err := sizePools(spec, cfg.MaxMapBytes, cpus); err != nil {
 		return nil, err
 	}
-	options := ebpf.CollectionOptions{MapReplacements: shared}
-	collection, err := ebpf.NewCollectionWithOptions(spec, options)
 	watches := true
-	if err != nil {
+	if err := tryTracing(spec.Programs[fileWatcher].AttachTo); err != nil {
 		cfg.Logger.Debug("no probe on file mappings, looking into /proc instead", "error", err)
 		watches = false
 		delete(spec.Programs, fileWatcher)
-		collection, err = ebpf.NewCollectionWithOptions(spec, options)
 	}
+	collection, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
 	if err != nil {
 		return nil, loadError(err)
 	}
@@ -86,6 +85,20 @@ func load(cfg Config, kind linkKind) (*kernelSide, error) {
 		return nil, errors.Join(err, side.close())
 	}
 	return side, nil
+}
+
+// tryTracing loads a program without work for the entry of a kernel function:
+// whether the kernel takes one is known then before it verifies all the others.
+func tryTracing(function string) error {
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.Tracing, AttachType: ebpf.AttachTraceFEntry, AttachTo: function,
+		License:      "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	if err != nil {
+		return err
+	}
+	return program.Close()
 }
 
 // close frees the programs and the maps.
