@@ -33,7 +33,7 @@ e2e: setup-demo build verbsim ## end to end on this host: simulated verbs worklo
 
 lab: setup-lab build ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
 	packages=$$(scripts/tagged-packages.sh lab); \
-	$(gotestsum) --format testname -- -tags lab -count 1 -p 1 -timeout 45m $$packages
+	$(gotestsum) --format testname -- -tags lab -count 1 -p 1 -timeout 65m $$packages
 	@cat out/lab/throughput.txt 2>/dev/null || true
 
 generate: setup-generate ## regenerate BPF objects, their Go bindings and the receiver's metadata

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// guestTimeout bounds one guest; all tests of one kernel take about half of it
+	// guestTimeout bounds one guest; all tests of one kernel take about a third of it
 	// on two idle cores.
-	guestTimeout = 11 * time.Minute
+	guestTimeout = 25 * time.Minute
 	repository   = "../.."
 )
 
