@@ -42,8 +42,10 @@ LOOP_BODY(search_request, struct search)
 	__u64 word = entry_now(place.entry);
 	if (word != entry_word(queue, sequence, ENTRY_LIVE)) {
 		/* Entries that are being written belong to a post that has not
-		 * started: they cannot be retired by this completion. */
-		if ((word & 0xff) <= ENTRY_LIVE || (word & ~0xffULL) != entry_word(queue, sequence, 0))
+		 * started: they cannot be retired by this completion. Those
+		 * before one that is delivered are retired by that one, which may
+		 * be under way on another CPU. */
+		if ((word & 0xff) <= ENTRY_DELIVERED || (word & ~0xffULL) != entry_word(queue, sequence, 0))
 			state->run_start = sequence + 1;
 		return NEXT;
 	}

@@ -24,6 +24,7 @@ func entryReturn() tracer.Config {
 func TestEveryScenarioWithReturns(t *testing.T) {
 	tr := startTracer(t, entryReturn())
 	collected := collect(tr)
+	learnExtended(t, tr, "ext-both")
 	for _, scenario := range verbsim.Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
 			r := followWith(t, tr, collected, scenario, "--seconds", "0.7")
