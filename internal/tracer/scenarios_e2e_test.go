@@ -87,6 +87,7 @@ func TestEveryScenarioInWindows(t *testing.T) {
 	cfg.EntryReturn = true
 	tr := startTracer(t, cfg)
 	collected := collect(tr)
+	learnExtended(t, tr, "ext-both")
 	for _, scenario := range verbsim.Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
 			r := followWith(t, tr, collected, scenario, "--seconds", "1")
