@@ -22,10 +22,10 @@ const (
 	spikesPerSecond   = 3
 
 	pollInterval = 50 * time.Millisecond
-	// readyLimit bounds the start of the collector. What it says for each verbs
-	// library that it traces is readyText; the installed ones come first.
+	// readyLimit bounds the start of the collector, which traces when it says
+	// readyText.
 	readyLimit = 30 * time.Second
-	readyText  = "probing"
+	readyText  = "Everything is ready"
 	// showLimit is how soon a slow work request must be on the screen.
 	showLimit = 5 * time.Second
 	// drainTime lets the collector export what the workload did last: a slow
