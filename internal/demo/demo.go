@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -114,6 +115,12 @@ func startCollector(ctx context.Context, root string) (*child, error) {
 // runWorkload runs the simulated job and shows what the collector exports
 // meanwhile.
 func (d *demo) runWorkload(ctx context.Context, collector *child, root string) error {
+	// A library is probed when a program first uses it. This one goes before the
+	// job, which is to be followed from its first request.
+	first := exec.CommandContext(ctx, workloadPath, "perftest-lat", "--seconds", "1.5", "--sysroot", root)
+	if out, err := first.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", first, err, out)
+	}
 	workload, err := start(ctx, inOut("workload.log"), "nice", workloadArguments(d.length, root)...)
 	if err != nil {
 		return err
