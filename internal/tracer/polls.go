@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/cilium/ebpf/link"
@@ -76,8 +75,7 @@ func (k *kernelSide) placeSites(f *pollFunction, library *provider.Library) erro
 	if sites == nil || len(sites) > len(k.freeSites) {
 		return nil
 	}
-	f.siteIndexes = slices.Clone(k.freeSites[:len(sites)])
-	k.freeSites = k.freeSites[len(sites):]
+	f.siteIndexes = k.takeSites(len(sites))
 	for i, site := range sites {
 		encoded, err := encodeSite(library.Machine, site, f.index)
 		if err != nil {
@@ -196,14 +194,12 @@ func (k *kernelSide) closeSites(f *pollFunction) error {
 }
 
 func (k *kernelSide) attachSites(f *pollFunction, kind linkKind) error {
-	p := point{provider.PollCQ, bpf.TrackerProgCompletionSite, false}
+	offsets := make([]uint64, len(f.sites))
 	for i, site := range f.sites {
-		cookie := uint64(f.library) | uint64(f.siteIndexes[i])<<32
-		links, err := k.attachPoint(f.executable, p, []uint64{site.Offset}, cookie, kind)
-		f.site = append(f.site, links...)
-		if err != nil {
-			return err
-		}
+		offsets[i] = site.Offset
 	}
-	return nil
+	p := point{provider.PollCQ, bpf.TrackerProgCompletionSite, false}
+	links, err := k.attachEach(f.executable, p, offsets, f.library, f.siteIndexes, kind)
+	f.site = append(f.site, links...)
+	return err
 }

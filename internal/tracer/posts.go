@@ -3,7 +3,6 @@ package tracer
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 	"unsafe"
 
@@ -156,8 +155,7 @@ func (k *kernelSide) placeRefusals(f *postFunction, library *provider.Library) e
 		return nil
 	}
 	f.sites = sites
-	f.siteIndexes = slices.Clone(k.freeSites[:len(sites)])
-	k.freeSites = k.freeSites[len(sites):]
+	f.siteIndexes = k.takeSites(len(sites))
 	for i := range sites {
 		if err := k.sites.store(f.siteIndexes[i], &sites[i].encoded); err != nil {
 			return err
@@ -167,16 +165,14 @@ func (k *kernelSide) placeRefusals(f *postFunction, library *provider.Library) e
 }
 
 func (k *kernelSide) attachRefusals(f *postFunction, kind linkKind) error {
-	p := point{f.function, bpf.TrackerProgPostRefused, false}
+	offsets := make([]uint64, len(f.sites))
 	for i, site := range f.sites {
-		cookie := uint64(f.library) | uint64(f.siteIndexes[i])<<32
-		links, err := k.attachPoint(f.executable, p, []uint64{site.offset}, cookie, kind)
-		f.site = append(f.site, links...)
-		if err != nil {
-			return err
-		}
+		offsets[i] = site.offset
 	}
-	return nil
+	p := point{f.function, bpf.TrackerProgPostRefused, false}
+	links, err := k.attachEach(f.executable, p, offsets, f.library, f.siteIndexes, kind)
+	f.site = append(f.site, links...)
+	return err
 }
 
 // attachReturns begins to probe the returns of the posts that are entered from

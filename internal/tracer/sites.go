@@ -3,6 +3,9 @@ package tracer
 import (
 	"debug/elf"
 	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf/link"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
 	"github.com/rdmaradar/rdmaradar/internal/provider"
@@ -111,4 +114,27 @@ func encodePlace(machine elf.Machine, p provider.Place) (encoded bpf.TrackerSite
 	offset, err := provider.RegisterOffset(machine, p.Register)
 	encoded.RegisterOffset = uint32(offset)
 	return encoded, err
+}
+
+// takeSites takes n elements of the map sites, of which so many are free.
+func (k *kernelSide) takeSites(n int) []uint32 {
+	taken := slices.Clone(k.freeSites[:n])
+	k.freeSites = k.freeSites[n:]
+	return taken
+}
+
+// attachEach attaches a program at every offset, with the element of the map
+// sites that tells what to read there. What was attached before an error is
+// returned with it.
+func (k *kernelSide) attachEach(executable *link.Executable, p point, offsets []uint64, library uint32, indexes []uint32, kind linkKind) ([]link.Link, error) {
+	var all []link.Link
+	for i, offset := range offsets {
+		cookie := uint64(library) | uint64(indexes[i])<<32
+		links, err := k.attachPoint(executable, p, []uint64{offset}, cookie, kind)
+		all = append(all, links...)
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
 }
