@@ -1,15 +1,21 @@
 #!/usr/bin/env bash
 # Runs tiers of the test suite one after the other, each as its own make
 # target. A failing tier does not keep later ones from running; any failure
-# fails the whole. At the end: the result, the time and the tests of each.
+# fails the whole. At the end: what failed, with the first lines each failure
+# printed, and the result, the time and the tests of each tier.
 #
 #   scripts/tiers.sh unit e2e lab
 set -uo pipefail
 
+# failures prints the beginning of every failure in a log of gotestsum.
+failures() {
+	awk '/^(=== FAIL|=== Errors|make.*Error)/ { left = 12 } /^DONE / { left = 0 } left-- > 0' "$1" | head -n 150
+}
+
 logs=out/test
 mkdir -p "$logs"
-failed=0
 report=()
+broken=()
 
 for tier in "$@"; do
 	echo "== $tier"
@@ -18,13 +24,18 @@ for tier in "$@"; do
 		result=passed
 	else
 		result=FAILED
-		failed=$((failed + 1))
+		broken+=("$tier")
 	fi
 	tests=$(grep '^DONE ' "$logs/$tier.log" | tail -n 1)
 	report+=("$(printf '%-6s %s in %4d s   %s' "$tier" "$result" $((SECONDS - begin)) "${tests#DONE }")")
 done
 
+for tier in "${broken[@]}"; do
+	printf '\n== what failed in %s (all of it is in %s)\n' "$tier" "$logs/$tier.log"
+	failures "$logs/$tier.log"
+done
+
 printf '\n'
 printf '%s\n' "${report[@]}"
-echo "tiers: $(($# - failed)) passed, $failed failed"
-((failed == 0))
+echo "tiers: $(($# - ${#broken[@]})) passed, ${#broken[@]} failed"
+((${#broken[@]} == 0))

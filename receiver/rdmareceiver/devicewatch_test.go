@@ -15,16 +15,19 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
 )
 
-// handDevices has one device. Its first sample takes as long as the test says.
+// handDevices has one device. Its samples take as long as the test says: the
+// first one, and each of the others.
 type handDevices struct {
 	takes, counts func(string) bool
 	taken         int
-	first         time.Duration
+	first, each   time.Duration
 }
 
 func (h *handDevices) Sample() fabric.Sample {
 	if h.taken++; h.taken == 1 {
 		time.Sleep(h.first)
+	} else {
+		time.Sleep(h.each)
 	}
 	sample := fullSample()
 	sample.At = time.Now()
@@ -61,7 +64,9 @@ func timesUp(all []pmetric.Metrics) []pcommon.Timestamp {
 func TestDevicesAreSampledEveryInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		devices := &handDevices{first: time.Millisecond}
+		// No sample is ready at the instant of an export, or the order of the two
+		// would decide which samples are emitted.
+		devices := &handDevices{first: time.Millisecond, each: time.Millisecond}
 		withDevices(r, devices)
 		r.cfg.Devices.Exclude = filters("mlx5_1", "")
 		r.addMetrics(r.metrics)
