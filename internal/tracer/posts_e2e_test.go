@@ -3,13 +3,11 @@
 package tracer_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/tracer"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
-	"github.com/rdmaradar/rdmaradar/internal/verbsim"
 )
 
 // entryReturn observes every function at its entry and its return.
@@ -17,32 +15,6 @@ func entryReturn() tracer.Config {
 	cfg := everything
 	cfg.EntryReturn = true
 	return cfg
-}
-
-// Every scenario with the returns of posts probed: post and queue are known
-// apart, and the error of a refused post.
-func TestEveryScenarioWithReturns(t *testing.T) {
-	tr := startTracer(t, entryReturn())
-	collected := collect(tr)
-	learnExtended(t, tr, "ext-both")
-	for _, scenario := range verbsim.Scenarios() {
-		t.Run(scenario, func(t *testing.T) {
-			r := followWith(t, tr, collected, scenario, "--seconds", "0.7")
-			r.checkBooks()
-			if scenario == "fork-exec" {
-				return
-			}
-			for _, p := range r.checkPairs() {
-				if p.seen.Known.Has(verbs.StageSubmit) || !p.seen.Known.Has(verbs.StagePost) {
-					t.Fatalf("the return of a post was probed, known are the stages %b", p.seen.Known)
-				}
-			}
-			if !slices.Contains(walksDeep, scenario) {
-				r.checkCounts()
-			}
-			r.checkTimed(scenario)
-		})
-	}
 }
 
 // Without returns, post and queue are one stage, and nothing is called device.

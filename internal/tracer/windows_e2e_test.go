@@ -49,7 +49,7 @@ func TestWindowsHoldTheBound(t *testing.T) {
 			w := startWorkload(t, c.scenario, append([]string{"--requests", "100000000", "--seconds", "40"}, c.flags...)...)
 			w.waitReady()
 			w.release()
-			least := r.watchShare(tr, 12*time.Second)
+			least := r.watchShare(tr, 7*time.Second)
 			if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestWindowsHoldTheBound(t *testing.T) {
 func (r *run) watchShare(tr *tracer.Tracer, d time.Duration) float64 {
 	r.t.Helper()
 	least := 1.0
-	const every = 2 * time.Second
+	const every = time.Second
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		time.Sleep(every)
 		s := snapshot(r.t, tr)
