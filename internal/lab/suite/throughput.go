@@ -16,15 +16,15 @@ const (
 	// drifts meets both sides.
 	throughputPhases = 2
 	// phaseRuns is how often a tool runs in each of them.
-	phaseRuns = 3
+	phaseRuns = 2
 )
 
 // throughputRuns are one with a completion for each request and one, a sixteenth
 // of the size, with a completion for a hundred.
 func throughputRuns() []perftest.Run {
 	return []perftest.Run{
-		{Tool: perftest.WriteBandwidth, Iterations: 500, Size: 65536},
-		{Tool: perftest.WriteBandwidth, Iterations: 3000, Size: 4096},
+		{Tool: perftest.WriteBandwidth, Iterations: 300, Size: 65536},
+		{Tool: perftest.WriteBandwidth, Iterations: 2000, Size: 4096},
 	}
 }
 
