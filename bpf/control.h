@@ -19,6 +19,7 @@ static __always_inline bool tell(__u32 kind, __u32 tgid, __u64 incarnation)
 	event->tgid = tgid;
 	event->incarnation = incarnation;
 	event->time_ns = bpf_ktime_get_ns();
+	__builtin_memcpy(event->comm, bpf_get_current_task_btf()->group_leader->comm, sizeof(event->comm));
 	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
 	return true;
 }

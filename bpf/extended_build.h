@@ -22,7 +22,7 @@ static __always_inline void stray_call(struct build *build, __u32 library)
 	struct caller caller = current_caller();
 
 	if (build && build->library != library && !is_dropped(build->library)) {
-		count_duplicate(library);
+		count_duplicate(library, build->library);
 		return;
 	}
 	count(LOSS_CHAIN_NOT_BEGUN);
@@ -46,7 +46,7 @@ static __always_inline void start_entered(struct pt_regs *ctx, __u32 library)
 	}
 	if (build->qp && build->qp == ARG1(ctx) && build->library != library &&
 	    !is_dropped(build->library) && build->call.stack == STACK(ctx)) {
-		count_duplicate(library);
+		count_duplicate(library, build->library);
 		return;
 	}
 	/* The end of the chain before was not seen. */

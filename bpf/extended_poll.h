@@ -249,7 +249,7 @@ __noinline int enter_step(__u64 address, __u64 instruction, __u64 stack, __u32 l
 	}
 	if (cq->instruction == instruction && cq->stack == stack && cq->library != library &&
 	    now - cq->ns < BACK_NS && !is_dropped(cq->library)) {
-		count_duplicate(library);
+		count_duplicate(library, cq->library);
 		return STEP_NONE;
 	}
 	__u64 since = attached_since(library);

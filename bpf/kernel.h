@@ -101,6 +101,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	__u64 start_boottime;
 	__u64 self_exec_id;
+	char comm[16];
 };
 
 struct super_block {

@@ -20,6 +20,10 @@ static __always_inline void looked(struct pt_regs *ctx, __u64 cookie)
 
 	if (!thread || !observes(thread, COOKIE_LIBRARY(cookie), HIT_ENTRY))
 		return;
+	/* The same file through another path: its probe has seen this entry. */
+	if (COOKIE_LIBRARY(thread->look_cookie) != COOKIE_LIBRARY(cookie) && thread->look_stack == STACK(ctx) &&
+	    thread->look_instruction == IP(ctx) && !is_dropped(COOKIE_LIBRARY(thread->look_cookie)))
+		return;
 	settle_post(thread);
 	struct poll_function *function = bpf_map_lookup_elem(&poll_functions, &index);
 	if (function && thread->look_cq == object && !thread->look_hits && thread->look_ns >= function->since_ns) {
@@ -29,7 +33,9 @@ static __always_inline void looked(struct pt_regs *ctx, __u64 cookie)
 		if (cq && thread->look_ns > cq->short_poll_ns)
 			cq->short_poll_ns = thread->look_ns;
 	}
-	thread->look_function = index;
+	thread->look_cookie = cookie;
+	thread->look_stack = STACK(ctx);
+	thread->look_instruction = IP(ctx);
 	thread->look_cq = object;
 	thread->look_hits = 0;
 	thread->look_ns = bpf_ktime_get_ns();
@@ -46,7 +52,8 @@ static __always_inline __u64 last_look(struct thread *thread, struct delivery *d
 
 	if (!thread->look_ns)
 		return 0;
-	function = bpf_map_lookup_elem(&poll_functions, &thread->look_function);
+	__u32 index = COOKIE_INDEX(thread->look_cookie);
+	function = bpf_map_lookup_elem(&poll_functions, &index);
 	if (!function || !function->looks || thread->look_cq != delivery->cq_address)
 		return 0;
 	struct cq *cq = bpf_map_lookup_elem(&cqs, &key);

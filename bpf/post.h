@@ -99,7 +99,7 @@ static __always_inline void post_entered(struct pt_regs *ctx, __u32 cookie)
 		return;
 	struct call *call = &thread->post;
 	if (is_followed(call, ctx, cookie, now)) {
-		count_duplicate(cookie);
+		count_duplicate(cookie, call->cookie);
 		return;
 	}
 	if (call->unread || call->refused)

@@ -76,7 +76,7 @@ static __always_inline bool is_double(struct thread *thread, struct pt_regs *ctx
 		    !is_dropped(thread->site_library);
 
 	if (same) {
-		count_duplicate(library);
+		count_duplicate(library, thread->site_library);
 		count(COMPLETIONS_SEEN);
 		count(COMPLETIONS_DUPLICATE);
 		return true;

@@ -33,12 +33,15 @@ static __always_inline __u64 attached_since(__u32 cookie)
 	return library ? library->attached_ns : 0;
 }
 
-static __always_inline void count_duplicate(__u32 cookie)
+/* Counts a hit that the keeper, another library, keeps for itself. */
+static __always_inline void count_duplicate(__u32 cookie, __u32 keeper)
 {
 	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
 
-	if (library)
+	if (library) {
+		*(volatile __u64 *)&library->keeper = keeper;
 		__sync_fetch_and_add(&library->duplicates, 1);
+	}
 	count(DUPLICATE_HITS);
 }
 
@@ -47,8 +50,8 @@ static __always_inline void count_duplicate(__u32 cookie)
 #define SAME_CALL_NS 1000000000ULL
 
 /* A file that was reached through two mounts has two probes at one instruction:
- * both fire for one call, in a constant order, with the same registers, and the
- * first keeps it. */
+ * both fire for one call with the same registers. Whichever keeps it, the other
+ * counts a duplicate; user space takes the younger probes off. */
 static __always_inline bool is_followed(struct call *call, struct pt_regs *ctx, __u32 cookie, __u64 now)
 {
 	return call->active && call->cookie != cookie && call->stack == STACK(ctx) && call->instruction == IP(ctx) &&
@@ -60,7 +63,7 @@ static __always_inline bool is_followed(struct call *call, struct pt_regs *ctx, 
 static __always_inline bool enter_call(struct call *call, struct pt_regs *ctx, __u32 cookie, __u64 now, bool returns)
 {
 	if (is_followed(call, ctx, cookie, now)) {
-		count_duplicate(cookie);
+		count_duplicate(cookie, call->cookie);
 		return false;
 	}
 	/* The return of the call before was not seen: it was left by a jump, or

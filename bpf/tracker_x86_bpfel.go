@@ -57,6 +57,7 @@ type TrackerControlEvent struct {
 	TimeNs      uint64
 	Kind        uint32
 	Tgid        uint32
+	Comm        [16]int8
 }
 
 type TrackerControlKind uint32
@@ -287,6 +288,7 @@ type TrackerLibrary struct {
 	_          structs.HostLayout
 	AttachedNs uint64
 	Duplicates uint64
+	Keeper     uint64
 	Suspicions uint64
 	BusiestNs  uint64
 	Unmarked   [3]uint64
@@ -659,11 +661,12 @@ type TrackerThread struct {
 	CostTick        uint32
 	Hits            uint32
 	Works           uint32
-	LookFunction    uint32
+	LookHits        uint32
+	LookCookie      uint64
+	LookStack       uint64
+	LookInstruction uint64
 	LookCq          uint64
 	LookNs          uint64
-	LookHits        uint32
-	Pad             uint32
 	Poller          TrackerPoller
 	Recent          [16]uint32
 	Caller          struct {

@@ -340,7 +340,9 @@ struct poller {
 
 struct library {
 	__u64 attached_ns; /* when the last of its functions was attached; 0: nothing counts */
-	__u64 duplicates;  /* hits through a second path to the same file */
+	/* Hits that another library kept for itself, and which: the same file
+	 * through another path. */
+	__u64 duplicates, keeper;
 	__u64 suspicions;  /* completions of synced queues that did not add up */
 	__u64 busiest_ns;  /* the most that one thread paid since the last look */
 	/* Posts that were seen to fail by what they returned and passed no site. */
@@ -395,6 +397,9 @@ struct control_event {
 	__u64 time_ns;
 	__u32 kind;
 	__u32 tgid;
+	/* The name of the process that it happened in: its facts may not be there
+	 * any more when this is read. */
+	char comm[16];
 };
 
 struct process {

@@ -51,10 +51,9 @@ struct thread {
 	__u32 cost_tick;
 	__u32 hits, works;
 	/* The last poll whose entry was seen beside sites, see look.h. */
-	__u32 look_function;
-	__u64 look_cq, look_ns;
 	__u32 look_hits; /* completions that it delivered */
-	__u32 pad;
+	__u64 look_cookie, look_stack, look_instruction;
+	__u64 look_cq, look_ns;
 	struct poller poller;
 	__u32 recent[RECENT_QUEUES];
 	struct caller caller;

@@ -47,6 +47,9 @@ type entry struct {
 	done     chan struct{}
 	facts    Facts
 	err      error
+	// name is the comm of the process, "" unless the kernel told it. It needs
+	// the Cache's mu.
+	name string
 }
 
 // NewCache returns a Cache of at most capacity processes, at least 1; beyond
@@ -62,27 +65,47 @@ func NewCache(reader *Reader, capacity int) *Cache {
 }
 
 // Capture starts reading the facts of a process, if that was not done before,
-// and returns at once.
-func (c *Cache) Capture(id verbs.ProcessID) { c.entry(id) }
+// and returns at once. Name is what the kernel calls the process, "" if that is
+// not known: the name of one that is gone before its facts are read.
+func (c *Cache) Capture(id verbs.ProcessID, name string) {
+	e := c.entry(id)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if name != "" {
+		e.name = clean(name)
+	}
+}
 
 // Facts returns the facts of a process as Reader.Facts does, from the first
 // time it was asked for. It waits at most a second in all for one process;
-// then the error wraps ErrBusy, and a later call may have the facts.
+// then the error wraps ErrBusy, and a later call may have the facts. Of a
+// process that was gone too soon only the name may be known.
 func (c *Cache) Facts(id verbs.ProcessID) (Facts, error) {
 	e := c.entry(id)
 	select {
 	case <-e.done:
-		return e.facts, e.err
+		return c.of(e)
 	default:
 	}
 	timer := time.NewTimer(time.Until(e.deadline))
 	defer timer.Stop()
 	select {
 	case <-e.done:
-		return e.facts, e.err
+		return c.of(e)
 	case <-timer.C:
 		return Facts{}, fmt.Errorf("process %d: %w", id.TGID, ErrBusy)
 	}
+}
+
+// of returns the facts of an entry that is done.
+func (c *Cache) of(e *entry) (Facts, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !errors.Is(e.err, ErrGone) || e.name == "" {
+		return e.facts, e.err
+	}
+	facts := Facts{PID: int(e.id.TGID), Executable: e.name, Name: e.name, ServiceName: e.name}
+	return facts, fmt.Errorf("%w: %w", ErrIncomplete, e.err)
 }
 
 // Forget drops a process of which nothing more will be asked.

@@ -110,7 +110,7 @@ func TestCacheDoesNotHang(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	cache := NewCache(NewReader(root), 10)
 
-	cache.Capture(incarnation(7, 1))
+	cache.Capture(incarnation(7, 1), "")
 	begin := time.Now()
 	_, err := cache.Facts(incarnation(7, 1))
 	require.ErrorIs(t, err, ErrBusy)
@@ -145,7 +145,7 @@ func TestCacheGivesUpWhenEveryReadHangs(t *testing.T) {
 		return read(pid)
 	}
 	for n := range maxReading {
-		cache.Capture(incarnation(99, n))
+		cache.Capture(incarnation(99, n), "")
 	}
 	for range maxReading {
 		<-hanging
@@ -176,4 +176,24 @@ func TestCacheInParallel(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// The process may be gone before anything of it was read; what the kernel calls
+// it is known all the same, whichever comes first.
+func TestNameOfProcessThatIsGone(t *testing.T) {
+	for _, first := range []string{"name", "facts"} {
+		cache := NewCache(NewReader(t.TempDir()), 4)
+		id := incarnation(7, 1)
+		if first == "facts" {
+			if _, err := cache.Facts(id); !errors.Is(err, ErrGone) {
+				t.Fatalf("facts of nobody: %v", err)
+			}
+		}
+		cache.Capture(id, "perf\x1btest")
+		cache.Capture(id, "")
+		facts, err := cache.Facts(id)
+		if !errors.Is(err, ErrIncomplete) || !errors.Is(err, ErrGone) || facts.ServiceName != "perf\uFFFDtest" {
+			t.Errorf("%s first: %+v, %v", first, facts, err)
+		}
+	}
 }

@@ -70,7 +70,7 @@ func (t *Tracer) deliverAsync(raw []byte) {
 		return
 	}
 	if tgid := event.Process.TGID; tgid != 0 {
-		t.cfg.NewProcess(event.Process)
+		t.cfg.NewProcess(event.Process, "")
 		if !t.cfg.TakesProcess(int(tgid)) {
 			return
 		}

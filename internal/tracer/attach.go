@@ -43,6 +43,8 @@ type attachment struct {
 	// may come and go later.
 	open   *os.File
 	cookie uint32
+	// order is how many files were attached to before this one.
+	order uint64
 	// executable and places are where probes stand but for those on posts and
 	// poll_cq.
 	executable *link.Executable
@@ -79,28 +81,34 @@ func (a *attachment) count() int {
 // attach probes a file that is open: the process through which it was found
 // may end at any moment, and its paths with it. The attachment owns the open
 // file. On an error nothing stays attached.
-func (k *kernelSide) attach(file provider.File, open *os.File, cookie uint32, kind linkKind) (*attachment, error) {
+func (k *kernelSide) attach(file provider.File, open *os.File, cookie uint32, kind linkKind) (_ *attachment, err error) {
 	executable, err := link.OpenExecutable("/proc/self/fd/" + strconv.Itoa(int(open.Fd())))
 	if err != nil {
 		_ = open.Close()
 		return nil, fmt.Errorf("probing %s: %w", file.DisplayPath, err)
 	}
 	a := &attachment{file: file, open: open, cookie: cookie, executable: executable, schedule: newSchedule(time.Now()), credit: credit{left: verification}}
+	defer func() {
+		if err != nil {
+			k.giveBackSites(a)
+			err = errors.Join(err, a.close())
+		}
+	}()
 	if file.Library.Kind == provider.Verbs {
 		a.takePlaces(controlPath)
 	}
 	if a.posts, err = k.newPosts(executable, file.Library, cookie); err != nil {
-		return nil, errors.Join(fmt.Errorf("probing %s: %w", file.DisplayPath, err), a.close())
+		return nil, fmt.Errorf("probing %s: %w", file.DisplayPath, err)
 	}
 	for i, target := range file.Library.Find(provider.PollCQ) {
 		f, err := k.newPoll(executable, file.Library, target, cookie, uint32(i))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("probing poll_cq of %s: %w", file.DisplayPath, err), a.close())
+			return nil, fmt.Errorf("probing poll_cq of %s: %w", file.DisplayPath, err)
 		}
 		a.polls = append(a.polls, f)
 	}
 	if err := k.place(a, kind); err != nil {
-		return nil, errors.Join(err, a.close())
+		return nil, err
 	}
 	return a, nil
 }

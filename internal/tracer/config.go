@@ -26,9 +26,9 @@ type Config struct {
 	TakesProcess func(pid int) bool
 	TakesDevice  func(name string) bool
 	// NewProcess is told of every process when it has its first queue, so that
-	// what is to be known of it can be read while it lives. It must not block.
-	// nil tells nobody.
-	NewProcess func(id verbs.ProcessID)
+	// what is to be known of it can be read while it lives, and its comm, which
+	// is "" where that is not known. It must not block. nil tells nobody.
+	NewProcess func(id verbs.ProcessID, name string)
 	// Rate returns what a device carries in one direction, in bytes per
 	// second, false when it is not known; nil knows none. It is asked again
 	// every few seconds.
@@ -91,7 +91,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.TakesDevice = func(string) bool { return true }
 	}
 	if c.NewProcess == nil {
-		c.NewProcess = func(verbs.ProcessID) {}
+		c.NewProcess = func(verbs.ProcessID, string) {}
 	}
 	if c.Rate == nil {
 		c.Rate = func(string) (float64, bool) { return 0, false }

@@ -195,8 +195,19 @@ func (s *coreSide) find(number uint32, device string) (qp bpf.ResourcesKernelQp,
 		return qp, false
 	}
 	key := bpf.ResourcesKernelQpKey{Device: index, QpNum: number}
-	err := s.collection.Maps[bpf.ResourcesMapKernelQps].Lookup(&key, &qp)
-	return qp, err == nil
+	if err := s.collection.Maps[bpf.ResourcesMapKernelQps].Lookup(&key, &qp); err != nil {
+		s.forgetDevice(device)
+		return qp, false
+	}
+	return qp, true
+}
+
+// forgetDevice makes the next search ask anew: a device that was removed and
+// added again has another index.
+func (s *coreSide) forgetDevice(name string) {
+	s.names.Lock()
+	defer s.names.Unlock()
+	delete(s.devices, name)
 }
 
 func (s *coreSide) deviceIndex(name string) (uint32, bool) {
@@ -210,7 +221,8 @@ func (s *coreSide) deviceIndex(name string) (uint32, bool) {
 	var label bpf.ResourcesDeviceLabel
 	entries := s.collection.Maps[bpf.ResourcesMapKernelDevices].Iterate()
 	for entries.Next(&index, &label) {
-		s.devices[commName(label.Name[:])] = index
+		name := commName(label.Name[:])
+		s.devices[name] = max(s.devices[name], index)
 	}
 	index, ok := s.devices[name]
 	return index, ok

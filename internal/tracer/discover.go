@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
@@ -67,7 +68,7 @@ func (t *Tracer) dropUnused(used []provider.File) error {
 }
 
 // probe attaches to the files that are not probed yet. A file that cannot be
-// probed is logged once; only a missing capability, which would hit every
+// probed is warned of once; only a missing capability, which would hit every
 // file, is an error.
 func (t *Tracer) probe(files []provider.File) error {
 	t.mu.Lock()
@@ -92,8 +93,11 @@ func (t *Tracer) probe(files []provider.File) error {
 			return err
 		}
 		if err != nil {
-			t.libraries.refused[keyOf(file.ID)] = file.ID
-			t.log.Warn("a verbs library is not traced", "library", file.DisplayPath, "error", err)
+			level := slog.LevelWarn
+			if t.libraries.refuse(file.ID) {
+				level = slog.LevelDebug
+			}
+			t.log.Log(context.Background(), level, "a verbs library is not traced, and tried again later", "library", file.DisplayPath, "error", err)
 			continue
 		}
 		t.log.Info("probing", "library", file.DisplayPath, "provider", file.Library.Name, "functions", len(file.Library.Targets), "links", a.count())
@@ -139,7 +143,7 @@ func (t *Tracer) control(ctx context.Context, event bpf.TrackerControlEvent) err
 		t.wakeExtended()
 		return nil
 	case bpf.TrackerControlKindCONTROL_NEW_PROCESS:
-		t.decide(id)
+		t.decide(id, commName(event.Comm[:]))
 		return nil
 	case bpf.TrackerControlKindCONTROL_EXIT:
 		t.mu.Lock()
@@ -203,8 +207,8 @@ func (t *Tracer) lookNow(tgid uint32) {
 
 // decide says whether a process that has its first queue is traced. What it is
 // asked may read /proc, and wait.
-func (t *Tracer) decide(id verbs.ProcessID) {
-	t.cfg.NewProcess(id)
+func (t *Tracer) decide(id verbs.ProcessID, name string) {
+	t.cfg.NewProcess(id, name)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.devices.refresh(); err != nil {
@@ -246,12 +250,13 @@ func (t *Tracer) endBeforeExec(now uint64, id verbs.ProcessID) error {
 	defer t.mu.Unlock()
 	var known bpf.TrackerProcess
 	before := map[verbs.ProcessID]bool{}
-	if err := t.side.maps.Processes.Lookup(id.TGID, &known); err == nil && known.Incarnation != id.Incarnation {
+	if err := t.side.maps.Processes.Lookup(id.TGID, &known); err == nil && known.Incarnation < id.Incarnation {
 		before[verbs.ProcessID{TGID: id.TGID, Incarnation: known.Incarnation}] = true
 	}
-	// The new program may have made queues by now and be the known one.
+	// The new program may have made queues by now and be the known one; where
+	// this comes late, so may one after it, whose incarnation is higher.
 	err := t.side.forEachQueue(func(_ uint32, q *bpf.TrackerQueue) error {
-		if q.EndedNs == 0 && q.Key.Tgid == id.TGID && q.Key.Incarnation != id.Incarnation {
+		if q.EndedNs == 0 && q.Key.Tgid == id.TGID && q.Key.Incarnation < id.Incarnation {
 			before[processOf(&q.Key)] = true
 		}
 		return nil

@@ -36,7 +36,7 @@ type evidence struct {
 	every time.Duration
 }
 
-// begin is told that sites observe alone from now on.
+// begin is told that no entries are probed beside sites from now on.
 func (e *evidence) begin(now time.Time) {
 	*e = evidence{since: now, next: now.Add(e.every), every: e.every}
 }
@@ -79,9 +79,22 @@ func (t *Tracer) gatherEvidence(f *pollFunction, now time.Time, spent time.Durat
 	}
 }
 
+// endEvidence takes the probe on the entry off when it is not sites alone any
+// more that deliver: a comparison sees empty polls itself.
+func (t *Tracer) endEvidence(f *pollFunction, now time.Time) error {
+	if f.ladder.mode == modeSite || !f.evidence.open {
+		return nil
+	}
+	f.evidence.begin(now)
+	return closeAll(&f.look)
+}
+
 func (k *kernelSide) openLook(f *pollFunction, kind linkKind) error {
 	if err := k.beginAnew(f, bpf.TrackerPollFunction{Looks: 1}); err != nil {
 		return err
+	}
+	if err := closeAll(&f.look); err != nil {
+		return err // A second probe would see each entry twice.
 	}
 	look := point{provider.PollCQ, bpf.TrackerProgLookPollCq, false}
 	var err error

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -184,9 +182,9 @@ func (a *attachment) offsetsOf(pointers []uint64, code []provider.Code) []uint64
 	return offsets
 }
 
-// mostRefused is how many combinations may be kept that are none of a provider:
-// a process can make them up.
-const mostRefused = 256
+// mostRefused is how many combinations may be kept that are none of a provider,
+// a quarter of the map: a process can make them up.
+const mostRefused = 64
 
 // tidyExtended makes room: it drops what processes had that are gone, what was
 // refused when that is much, and Completion Queues that are idle.
@@ -209,8 +207,7 @@ func (t *Tracer) tidySets() error {
 	refused := 0
 	return deleteMatching(t.side.maps.ExtendedSets, &key, &set, func() bool {
 		if _, known := gone[key.Tgid]; !known {
-			_, err := os.Stat(rooted(t.cfg.Root, "/proc/") + strconv.Itoa(int(key.Tgid)))
-			gone[key.Tgid] = errors.Is(err, fs.ErrNotExist)
+			gone[key.Tgid] = isGone(t.cfg.Root, key.Tgid)
 		}
 		if set.Refused != 0 {
 			refused++

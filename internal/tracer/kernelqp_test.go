@@ -133,7 +133,7 @@ func asyncTracer(takesProcess, takesDevice bool) *Tracer {
 		cfg: Config{
 			TakesProcess: func(int) bool { return takesProcess },
 			TakesDevice:  func(string) bool { return takesDevice },
-			NewProcess:   func(verbs.ProcessID) {},
+			NewProcess:   func(verbs.ProcessID, string) {},
 		},
 	}
 }

@@ -3,6 +3,7 @@ package tracer
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -23,11 +24,14 @@ type libraries struct {
 	side        *kernelSide
 	kind        linkKind
 	attachments map[fileKey]*attachment
-	// refused are files that cannot be probed, duplicates those that are
+	// refused are files that could not be probed, duplicates those that are
 	// probed through another path.
-	refused, duplicates map[fileKey]provider.FileID
+	refused    map[fileKey]refusal
+	duplicates map[fileKey]provider.FileID
 	// cookies are free for the next files, the longest unused first.
 	cookies []uint32
+	// attached is how many files were ever attached to.
+	attached uint64
 }
 
 func newLibraries(side *kernelSide, kind linkKind) *libraries {
@@ -35,7 +39,7 @@ func newLibraries(side *kernelSide, kind linkKind) *libraries {
 		side:        side,
 		kind:        kind,
 		attachments: map[fileKey]*attachment{},
-		refused:     map[fileKey]provider.FileID{},
+		refused:     map[fileKey]refusal{},
 		duplicates:  map[fileKey]provider.FileID{},
 	}
 	for cookie := range side.libraries.length {
@@ -50,7 +54,32 @@ func (l *libraries) wants(id provider.FileID) bool {
 	if a := l.attachments[key]; a != nil && a.file.ID == id {
 		return false
 	}
-	return l.refused[key] != id && l.duplicates[key] != id
+	return !l.refused[key].holds(id, time.Now()) && l.duplicates[key] != id
+}
+
+// refusal is why a file is not tried: it could not be probed some time ago.
+type refusal struct {
+	id    provider.FileID
+	until time.Time
+}
+
+// refusedTime is for how long a file is left alone that could not be probed:
+// what it lacked, such as memory or room for one more library, may be there
+// later.
+const refusedTime = time.Minute
+
+func (r refusal) holds(id provider.FileID, now time.Time) bool {
+	return r.id == id && now.Before(r.until)
+}
+
+// refuse leaves a file alone for a while, and reports whether it had been tried
+// before. Refusals of long ago are forgotten.
+func (l *libraries) refuse(id provider.FileID) (again bool) {
+	now := time.Now()
+	maps.DeleteFunc(l.refused, func(_ fileKey, r refusal) bool { return now.Sub(r.until) > 10*refusedTime })
+	again = l.refused[keyOf(id)].id == id
+	l.refused[keyOf(id)] = refusal{id: id, until: now.Add(refusedTime)}
+	return again
 }
 
 // attach probes an open file, and takes it over. Where the same inode was probed with other
@@ -75,6 +104,8 @@ func (l *libraries) attach(file provider.File, open *os.File) (*attachment, erro
 		l.cookies = append(l.cookies, cookie)
 		return nil, err
 	}
+	a.order = l.attached
+	l.attached++
 	l.attachments[key] = a
 	now, err := monotonic()
 	if err == nil {
@@ -97,12 +128,7 @@ func (l *libraries) detach(a *attachment) error {
 		l.side.libraries.store64(a.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.AttachedNs), 0),
 		a.close(),
 	)
-	for _, f := range a.posts {
-		l.side.freeSites = append(l.side.freeSites, f.siteIndexes...)
-	}
-	for _, f := range a.polls {
-		l.side.freeSites = append(l.side.freeSites, f.siteIndexes...)
-	}
+	l.side.giveBackSites(a)
 	l.cookies = append(l.cookies, a.cookie)
 	if err != nil {
 		return fmt.Errorf("detaching from %s: %w", a.file.DisplayPath, err)
@@ -111,19 +137,11 @@ func (l *libraries) detach(a *attachment) error {
 }
 
 // dropDuplicates detaches from files that are probed through another path as
-// well, and returns them.
+// well, and returns them. Of two that see the same hits either may have kept
+// them; the younger one goes, so that one always stays.
 func (l *libraries) dropDuplicates() ([]*attachment, error) {
-	var dropped []*attachment
-	for _, a := range l.attachments {
-		library, err := l.side.libraries.load(a.cookie)
-		if err != nil {
-			return nil, err
-		}
-		if library.Duplicates != 0 {
-			dropped = append(dropped, a)
-		}
-	}
-	var errs []error
+	dropped, err := l.younger()
+	errs := []error{err}
 	for _, a := range dropped {
 		errs = append(errs, l.detach(a))
 	}
@@ -131,6 +149,39 @@ func (l *libraries) dropDuplicates() ([]*attachment, error) {
 		l.duplicates[keyOf(a.file.ID)] = a.file.ID
 	}
 	return dropped, errors.Join(errs...)
+}
+
+// younger are the attachments of which an older one sees the same hits. What
+// both have counted of each other is taken back.
+func (l *libraries) younger() ([]*attachment, error) {
+	byCookie := map[uint32]*attachment{}
+	for _, a := range l.attachments {
+		byCookie[a.cookie] = a
+	}
+	var found []*attachment
+	for _, a := range byCookie {
+		library, err := l.side.libraries.load(a.cookie)
+		if err != nil {
+			return nil, err
+		}
+		if library.Duplicates == 0 {
+			continue
+		}
+		if err := l.side.libraries.store64(a.cookie, unsafe.Offsetof(library.Duplicates), 0); err != nil {
+			return nil, err
+		}
+		keeper := byCookie[uint32(library.Keeper)]
+		if keeper == nil || keeper == a {
+			continue // It has gone since.
+		}
+		if keeper.order > a.order {
+			a = keeper
+		}
+		if !slices.Contains(found, a) {
+			found = append(found, a)
+		}
+	}
+	return found, nil
 }
 
 // unusedTime is for how long nobody must have used a library before its probes

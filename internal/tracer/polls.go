@@ -58,6 +58,7 @@ func (k *kernelSide) newPoll(executable *link.Executable, library *provider.Libr
 		return nil, err
 	}
 	if err := k.placeSites(f, library); err != nil {
+		k.freeSites = append(k.freeSites, f.siteIndexes...)
 		return nil, err
 	}
 	f.ladder = newLadder(time.Now(), f.sites != nil, k.verdicts.Of(library, target.Offset))

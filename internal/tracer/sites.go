@@ -123,6 +123,16 @@ func (k *kernelSide) takeSites(n int) []uint32 {
 	return taken
 }
 
+// giveBackSites frees the elements of the map that a library has.
+func (k *kernelSide) giveBackSites(a *attachment) {
+	for _, f := range a.posts {
+		k.freeSites = append(k.freeSites, f.siteIndexes...)
+	}
+	for _, f := range a.polls {
+		k.freeSites = append(k.freeSites, f.siteIndexes...)
+	}
+}
+
 // attachEach attaches a program at every offset, with the element of the map
 // sites that tells what to read there. What was attached before an error is
 // returned with it.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,6 +91,9 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 	}
 	kind, err := preflight()
 	if err != nil {
+		return nil, err
+	}
+	if err := checkPIDNamespace(cfg.Root); err != nil {
 		return nil, err
 	}
 	held, err := heldCapabilities("/proc/self/status")
@@ -287,7 +288,7 @@ func (t *Tracer) decideAboutAll() {
 	for entries.Next(&tgid, &process) {
 		id := verbs.ProcessID{TGID: tgid, Incarnation: process.Incarnation}
 		if !t.decided[id] {
-			t.run(func() { t.decide(id) })
+			t.run(func() { t.decide(id, "") })
 		}
 	}
 }
@@ -317,7 +318,7 @@ func (t *Tracer) endDead(now uint64) error {
 			errs = append(errs, t.endProcess(now, id, bpf.TrackerQueueEndEND_EXEC))
 			continue
 		}
-		if _, err := os.Stat(rooted(t.cfg.Root, "/proc/") + strconv.Itoa(int(id.TGID))); errors.Is(err, os.ErrNotExist) {
+		if isGone(t.cfg.Root, id.TGID) {
 			errs = append(errs, t.endProcess(now, id, bpf.TrackerQueueEndEND_EXIT))
 		}
 	}

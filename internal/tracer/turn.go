@@ -73,7 +73,7 @@ func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
 	}
 	var errs []error
 	for _, f := range a.polls {
-		errs = append(errs, t.turnPoll(a, f, library.Suspicions, now))
+		errs = append(errs, t.turnPoll(a, f, library.Suspicions, now), t.endEvidence(f, now))
 		if f.ladder.mode == modeSite && !a.schedule.governed {
 			errs = append(errs, t.gatherEvidence(f, now, spent, idle))
 		}

@@ -295,7 +295,7 @@ func TestStartIsNeverAfterThePoint(t *testing.T) {
 // manyServices are processes that each belong to a service of their own.
 type manyServices struct{}
 
-func (manyServices) Capture(verbs.ProcessID) {}
+func (manyServices) Capture(verbs.ProcessID, string) {}
 
 func (manyServices) Facts(id verbs.ProcessID) (process.Facts, error) {
 	return process.Facts{PID: int(id.TGID), Executable: "app", ServiceName: fmt.Sprintf("service-%d", id.TGID)}, nil

@@ -45,8 +45,9 @@ type engineConfig struct {
 	Root string
 	// CacheDirectory keeps what was found out about libraries, "" nothing.
 	CacheDirectory string
-	// NewProcess is told of every process while it lives. It does not block.
-	NewProcess func(id verbs.ProcessID)
+	// NewProcess is told of every process while it lives, and what the kernel
+	// calls it. It does not block.
+	NewProcess func(id verbs.ProcessID, name string)
 	// TakesProcess and TakesDevice select what is traced. nil takes all.
 	TakesProcess func(pid int) bool
 	TakesDevice  func(name string) bool
@@ -95,7 +96,7 @@ type hostFacts struct {
 // exited since. It is safe for concurrent use.
 type processSource interface {
 	// Capture starts reading the facts of a process and returns at once.
-	Capture(id verbs.ProcessID)
+	Capture(id verbs.ProcessID, name string)
 	// Facts returns the facts of a process, and may wait for them for a
 	// second. They count also with an error that wraps process.ErrIncomplete.
 	Facts(id verbs.ProcessID) (process.Facts, error)

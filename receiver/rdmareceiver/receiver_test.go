@@ -613,7 +613,7 @@ type capturingProcesses struct {
 	captured []verbs.ProcessID
 }
 
-func (p *capturingProcesses) Capture(id verbs.ProcessID) {
+func (p *capturingProcesses) Capture(id verbs.ProcessID, _ string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.captured = append(p.captured, id)

@@ -152,7 +152,7 @@ func (s *session) read() {
 				completions = nil
 				continue
 			}
-			s.host.processes.Capture(c.Queue.Process)
+			s.host.processes.Capture(c.Queue.Process, "")
 			s.selector.offer(c)
 		case u, ok := <-stuck:
 			if !ok {
@@ -181,7 +181,7 @@ func (s *session) keepStuck(pending []verbs.Stuck, u verbs.Stuck) []verbs.Stuck 
 	if !s.wantsStuckLogs() {
 		return nil
 	}
-	s.host.processes.Capture(u.Queue.Process)
+	s.host.processes.Capture(u.Queue.Process, "")
 	if len(pending) >= s.selector.burst {
 		s.self.countEvents("logs", 1, outcomeRateLimited)
 		return pending
@@ -198,7 +198,7 @@ func (s *session) tell(e verbs.AsyncEvent, number int) {
 		s.self.countEvents("logs", 1, outcomeRateLimited)
 	default:
 		if e.Process.TGID != 0 {
-			s.host.processes.Capture(e.Process)
+			s.host.processes.Capture(e.Process, "")
 		}
 		select {
 		case s.asyncs <- e:

@@ -98,7 +98,7 @@ func (e *handEngine) timesClosed() int {
 // listedProcesses knows the facts in the map and no others.
 type listedProcesses map[verbs.ProcessID]process.Facts
 
-func (p listedProcesses) Capture(verbs.ProcessID) {}
+func (p listedProcesses) Capture(verbs.ProcessID, string) {}
 
 func (p listedProcesses) Facts(id verbs.ProcessID) (process.Facts, error) {
 	if facts, ok := p[id]; ok {
