@@ -239,12 +239,35 @@ func earlierQueuesAreNamed(ctx context.Context, g *Guest) (string, error) {
 	if err := g.startCollector(ctx, atSites()); err != nil {
 		return "", err
 	}
-	client.signal(syscall.SIGSTOP)
-	if err := pause(ctx, 4*time.Second); err != nil {
+	if err := g.collector.drains(ctx, client); err != nil {
 		return "", err
 	}
-	client.signal(syscall.SIGCONT)
 	return g.collector.comparePair(ctx, client, server, false)
+}
+
+// drains lets a client pause, until its server's queue is synced: that is so with
+// the first work request after a pause in which the queue was seen to be empty.
+func (c *collector) drains(ctx context.Context, client *process) error {
+	synced := otlp.Match{Service: pingpong, Metric: "rdma.queues", Attributes: map[string]string{
+		"rdma.device.name": serverDevice, "rdma.queue.state": "synced",
+	}}
+	const pauses = 5
+	var err error
+	for range pauses {
+		client.signal(syscall.SIGSTOP)
+		if err := pause(ctx, 4*time.Second); err != nil {
+			return err
+		}
+		client.signal(syscall.SIGCONT)
+		err = waitFor(ctx, 4*time.Second, "the queue is synced", func() (bool, error) {
+			all, err := c.metrics()
+			return slices.ContainsFunc(all.Select(synced), func(p otlp.Point) bool { return p.Value > 0 }), err
+		})
+		if err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("after %d pauses of the client: %w", pauses, err)
 }
 
 // startSpinning starts a pair of ibv_rc_pingpong that poll without rest, and
