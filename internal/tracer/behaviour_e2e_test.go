@@ -68,6 +68,16 @@ func TestLatePollerIsToldFromSlowDevice(t *testing.T) {
 	}
 }
 
+// A tracer that has begun has lost nothing yet: what it tried on its own child
+// does not count.
+func TestNothingIsLostAtTheStart(t *testing.T) {
+	for reason, n := range snapshot(t, startTracer(t, everything)).Losses {
+		if n != 0 {
+			t.Errorf("%d %s", n, reason)
+		}
+	}
+}
+
 // Sixteen queues that share a saturated port take long, and none is slow: the
 // port was busy. What is reported all the same was late on this machine, and
 // the truth says so.

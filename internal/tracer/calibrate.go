@@ -24,6 +24,10 @@ const trialCalls = 10000
 // vain, and tells the kernel side.
 func (t *Tracer) calibrate() error {
 	costs, err := measureHits(t.side, t.kind)
+	// What was counted so far is of the child: calls that never return.
+	if err := t.side.clearCounters(); err != nil {
+		return err
+	}
 	if err != nil {
 		costs = publishedCosts
 		t.log.Info("the cost of a probe was not measured, taking the published one", "entry", costs.entry, "return", costs.leave, "reason", err)

@@ -3,6 +3,8 @@ package tracer
 import (
 	"fmt"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/rdmaradar/rdmaradar/bpf"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
@@ -79,4 +81,18 @@ func completionBalance(counters *[bpf.TrackerCounterCOUNTERS]uint64) verbs.Compl
 		Ambiguous:    counters[bpf.TrackerCounterCOMPLETIONS_AMBIGUOUS],
 		Unmatched:    counters[bpf.TrackerCounterCOMPLETIONS_UNMATCHED],
 	}
+}
+
+// clearCounters begins to count anew on all CPUs.
+func (k *kernelSide) clearCounters() error {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("clearing the counters: %w", err)
+	}
+	for i := range uint32(bpf.TrackerCounterCOUNTERS) {
+		if err := k.maps.Counters.Put(i, make([]uint64, cpus)); err != nil {
+			return fmt.Errorf("clearing counter %d: %w", i, err)
+		}
+	}
+	return nil
 }
