@@ -90,8 +90,6 @@ func (k *kernelSide) openLook(f *pollFunction, kind linkKind) error {
 }
 
 func (k *kernelSide) closeLook(f *pollFunction) error {
-	if err := k.beginAnew(f, bpf.TrackerPollFunction{}); err != nil {
-		return err
-	}
-	return closeAll(&f.look)
+	f.closer.closeAll(&f.look)
+	return k.beginAnew(f, bpf.TrackerPollFunction{})
 }

@@ -42,6 +42,21 @@ func Suspect(t *Tracer) error {
 	return nil
 }
 
+// CloseWindows ends the windows of all libraries, and keeps the kernel from letting
+// go of one of the probes of each until it is released.
+func CloseWindows(t *Tracer) (release func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	released := make(chan struct{})
+	for _, a := range t.libraries.attachments {
+		if len(a.polls) != 0 {
+			a.links = append(a.links, heldLink{released: released})
+			err = errors.Join(err, t.closeWindow(a))
+		}
+	}
+	return func() { close(released) }, err
+}
+
 // FreeCookies are what is left for the probes of more libraries.
 func FreeCookies(t *Tracer) []uint32 {
 	t.mu.Lock()

@@ -226,8 +226,10 @@ func (t *Tracer) Close() error {
 		t.cancel()
 	}
 	t.done.Wait()
-	t.resources.close()
+	var core sync.WaitGroup
+	core.Go(t.resources.close)
 	err := errors.Join(t.libraries.close(), t.side.close(), t.cache.Close())
+	core.Wait()
 	close(t.completions)
 	close(t.stuck)
 	close(t.async)
@@ -266,6 +268,7 @@ func (t *Tracer) scan() error {
 		t.reportStuck(now),
 		t.forgetIdleCQs(now),
 		t.dropDuplicates(),
+		t.libraries.reap(),
 		t.resources.sweep(now),
 	}
 	t.decideAboutAll()

@@ -65,10 +65,11 @@ func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
 	}
 	spent := time.Duration(library.BusiestNs)
 	a.hit = a.hit || spent > 0
-	if err := t.govern(a, now, spent); err != nil {
+	settled, err := t.settle(a)
+	if err := errors.Join(err, t.govern(a, now, spent, settled)); err != nil {
 		return err
 	}
-	if !a.schedule.open {
+	if !a.schedule.open || !settled {
 		return nil
 	}
 	var errs []error
@@ -84,8 +85,9 @@ func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
 	return errors.Join(errs...)
 }
 
-// govern opens and closes the library's windows.
-func (t *Tracer) govern(a *attachment, now time.Time, spent time.Duration) error {
+// govern opens and closes the library's windows; settled says that the probes of
+// the last one are gone.
+func (t *Tracer) govern(a *attachment, now time.Time, spent time.Duration, settled bool) error {
 	before := a.schedule.governed
 	held := bounds{threadRatio: t.cfg.MaxThreadCPURatio, share: t.agent.share}
 	verifying := a.credit.covers(a.compares(), spent, now.Sub(a.schedule.seen), held)
@@ -97,6 +99,9 @@ func (t *Tracer) govern(a *attachment, now time.Time, spent time.Duration) error
 	case moveClose:
 		return t.closeWindow(a)
 	case moveOpen:
+		if !settled {
+			return nil
+		}
 		if err := t.openWindow(a); err != nil {
 			t.turnOff(a, err)
 			return nil
