@@ -2,6 +2,7 @@ package tracer
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -80,6 +81,22 @@ func TrustsSites(t *Tracer) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// DigestedKinds are the kinds of objects whose functions the kernel side has told
+// of. An error says that it digests them otherwise than user space.
+func DigestedKinds(t *Tracer) (map[bpf.TrackerExtendedKind]bool, error) {
+	kinds := map[bpf.TrackerExtendedKind]bool{}
+	var key bpf.TrackerExtendedKey
+	var set bpf.TrackerExtendedSet
+	entries := t.side.maps.ExtendedSets.Iterate()
+	for entries.Next(&key, &set) {
+		if digest := digestPointers(key.Kind, set.Pointers[:]); digest != key.Digest {
+			return nil, fmt.Errorf("%#x of kind %d: the digest is %#x there and %#x here", set.Pointers, key.Kind, key.Digest, digest)
+		}
+		kinds[bpf.TrackerExtendedKind(key.Kind)] = true
+	}
+	return kinds, entries.Err()
 }
 
 // MapSize is the memory of a map as estimated and as the kernel tells.
