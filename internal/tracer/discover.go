@@ -286,16 +286,9 @@ func (t *Tracer) searchRegularly(ctx context.Context) {
 	if t.side.watchesFiles {
 		interval = watchedInterval
 	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if _, err := t.search(); err != nil {
-				t.log.Warn("looking for verbs libraries failed", "error", err)
-			}
+	every(ctx, interval, func() {
+		if _, err := t.search(); err != nil {
+			t.log.Warn("looking for verbs libraries failed", "error", err)
 		}
-	}
+	})
 }

@@ -13,18 +13,11 @@ import (
 
 // turnRegularly looks at costs and modes.
 func (t *Tracer) turnRegularly(ctx context.Context) {
-	ticker := time.NewTicker(turnInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	every(ctx, turnInterval, func() {
 		if err := t.turn(time.Now()); err != nil {
 			t.log.Warn("the way of observing was not changed", "error", err)
 		}
-	}
+	})
 }
 
 // turn moves every library and every poll_cq on in its mode.

@@ -107,9 +107,7 @@ func TestNothingWaitsForProbesThatGo(t *testing.T) {
 	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	r.truth, r.records = w.wait()
-	r.seen = r.collected.settle()
-	r.after = snapshot(t, tr)
+	r.finish(tr, w)
 	r.checkBooks()
 	r.checkPairs()
 	if r.lost("window_end") == 0 {
@@ -156,10 +154,7 @@ func TestModesChangeUnderLoad(t *testing.T) {
 	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	r.truth, r.records = w.wait()
-	time.Sleep(200 * time.Millisecond)
-	r.seen = r.collected.settle()
-	r.after = snapshot(t, tr)
+	r.finish(tr, w)
 	r.checkBooks()
 	r.checkCounts()
 	r.checkPairs()
