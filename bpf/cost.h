@@ -26,15 +26,9 @@ volatile __u32 cost_tick = 0;
 #define COST_HITS 16
 #define COST_TIMED 15
 
-/* Charges a hit to the thread, and says whether what the library does counts at
- * this moment: it does from the moment that all probes stand until the first one
- * goes. */
-static __always_inline bool observes(struct thread *thread, __u32 cookie, enum hit hit)
+/* Charges a hit to the thread. */
+static __always_inline void charge_hit(struct thread *thread, struct library *library, enum hit hit)
 {
-	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
-
-	if (!library)
-		return false;
 	if (thread->cost_tick != cost_tick) {
 		thread->cost_tick = cost_tick;
 		thread->cost_ns = 0;
@@ -43,7 +37,6 @@ static __always_inline bool observes(struct thread *thread, __u32 cookie, enum h
 	/* Without an atomic: what a race loses, the next look puts right. */
 	if (++thread->hits % COST_HITS == 0 && thread->cost_ns > library->busiest_ns)
 		library->busiest_ns = thread->cost_ns;
-	return library->attached_ns != 0;
 }
 
 /* Charges what a program has done since then, where that is more than an empty

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-#include "cost.h"
 #include "lifecycle.h"
 #include "maps/extended_sets.h"
+#include "observe.h"
 
 /* Which functions do the objects of the extended verbs hold? They are read when
  * a QP is on its way to RTS, and user space is told of each combination once: it
@@ -40,7 +40,7 @@ static __always_inline __u64 digest_pointers(const __u64 *pointers, __u32 n, __u
 	return digest;
 }
 
-static __always_inline struct extended_set *known_set(struct caller *caller, __u32 kind,
+static __always_inline struct extended_key key_of_set(struct caller *caller, __u32 kind,
 						      __u64 digest)
 {
 	struct extended_key key = {
@@ -50,7 +50,7 @@ static __always_inline struct extended_set *known_set(struct caller *caller, __u
 		.kind = kind,
 	};
 
-	return bpf_map_lookup_elem(&extended_sets, &key);
+	return key;
 }
 
 /* Whether the function that a probe stands in was called through the object, as
@@ -65,20 +65,6 @@ static __always_inline bool is_called(struct pt_regs *ctx, __u64 functions, __u6
 	return pointer && pointer == IP(ctx) - COOKIE_INTO(cookie);
 }
 
-/* Charges a hit to the thread, and returns it if the library is observed. */
-static __always_inline struct thread *observed_thread(__u32 library, enum hit hit)
-{
-	struct thread *thread = this_thread();
-
-	if (!thread) {
-		struct caller caller = current_caller();
-
-		note_loss(&caller);
-		return NULL;
-	}
-	return observes(thread, library, hit) ? thread : NULL;
-}
-
 /* Scratch memory for what is too large for the stack. */
 static __always_inline struct extended_set *fresh_set(void)
 {
@@ -87,23 +73,30 @@ static __always_inline struct extended_set *fresh_set(void)
 	return thread ? &thread->set : NULL;
 }
 
-static __always_inline void tell_set(struct caller *caller, __u32 kind, __u64 digest,
-				     struct extended_set *set)
+static __always_inline void tell_set(struct extended_key *key, struct extended_set *set)
 {
-	struct extended_key key = {
-		.incarnation = caller->incarnation,
-		.digest = digest,
-		.tgid = caller->tgid,
-		.kind = kind,
-	};
-
 	set->attached_ns = 0;
 	set->refused = 0;
 	set->library = 0;
-	if (bpf_map_update_elem(&extended_sets, &key, set, BPF_NOEXIST) == 0)
-		tell(CONTROL_NEW_FUNCTIONS, caller->tgid, caller->incarnation);
-	else if (!bpf_map_lookup_elem(&extended_sets, &key))
+	if (bpf_map_update_elem(&extended_sets, key, set, BPF_NOEXIST) == 0)
+		tell(CONTROL_NEW_FUNCTIONS, key->tgid, key->incarnation);
+	else if (!bpf_map_lookup_elem(&extended_sets, key))
 		count(LOSS_FUNCTIONS_FULL);
+}
+
+/* Whether the functions of a combination are probed, or none of a provider. User
+ * space is told of one that it does not know. */
+static __always_inline bool is_known(struct caller *caller, __u32 kind, __u64 digest,
+				     struct extended_set *fresh)
+{
+	struct extended_key key = key_of_set(caller, kind, digest);
+	struct extended_set *known = bpf_map_lookup_elem(&extended_sets, &key);
+
+	if (known)
+		return known->attached_ns || known->refused == REFUSED_NO_OBJECT;
+	if (admit_process(caller))
+		tell_set(&key, fresh);
+	return false;
 }
 
 /* Whether every function of the object is probed that may be called; so it is
@@ -118,14 +111,7 @@ static __noinline bool is_qp_watched(struct caller *caller, __u64 qp, __u64 cont
 	__u64 *p = fresh->pointers;
 	if (!are_functions(context, p[QP_START], p[QP_COMPLETE], p[QP_ABORT]))
 		return true;
-	__u64 digest = digest_pointers(p, QP_FUNCTIONS, QP_COMPLETE);
-	struct extended_set *known = known_set(caller, EXTENDED_QP, digest);
-	if (!known) {
-		if (admit_process(caller))
-			tell_set(caller, EXTENDED_QP, digest, fresh);
-		return false;
-	}
-	return known->attached_ns || known->refused == REFUSED_NO_OBJECT;
+	return is_known(caller, EXTENDED_QP, digest_pointers(p, QP_FUNCTIONS, QP_COMPLETE), fresh);
 }
 
 static __noinline bool is_cq_watched(struct caller *caller, __u64 cq, __u64 context)
@@ -140,14 +126,7 @@ static __noinline bool is_cq_watched(struct caller *caller, __u64 cq, __u64 cont
 		return true;
 	if (!are_functions(context, p[CQ_START_POLL], p[CQ_NEXT_POLL], p[CQ_END_POLL]))
 		return true;
-	__u64 digest = digest_pointers(p, CQ_FUNCTIONS, CQ_FUNCTIONS);
-	struct extended_set *known = known_set(caller, EXTENDED_CQ, digest);
-	if (!known) {
-		if (admit_process(caller))
-			tell_set(caller, EXTENDED_CQ, digest, fresh);
-		return false;
-	}
-	return known->attached_ns || known->refused == REFUSED_NO_OBJECT;
+	return is_known(caller, EXTENDED_CQ, digest_pointers(p, CQ_FUNCTIONS, CQ_FUNCTIONS), fresh);
 }
 
 /* A QP of which not every function is probed as it becomes ready was not seen

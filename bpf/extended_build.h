@@ -17,36 +17,36 @@ static __always_inline struct build *this_build(bool create)
 }
 
 /* Something was called that does not belong to a chain that was seen to begin. */
-static __always_inline void stray_call(struct build *build, __u32 library)
+static __always_inline void stray_call(struct build *build, struct observed *seen)
 {
-	struct caller caller = current_caller();
+	struct caller caller = caller_of(seen->task);
 
-	if (build && build->library != library && !is_dropped(build->library)) {
-		count_duplicate(library, build->library);
+	if (build && build->library != seen->cookie && !is_dropped(build->library)) {
+		count_duplicate(seen->library, build->library);
 		return;
 	}
 	count(LOSS_CHAIN_NOT_BEGUN);
 	note_loss(&caller);
 }
 
-static __always_inline bool is_building(struct build *build, __u64 qp, __u32 library)
+static __always_inline bool is_building(struct build *build, __u64 qp, __u32 cookie)
 {
-	return build && build->qp == qp && build->library == library;
+	return build && build->qp == qp && build->library == cookie;
 }
 
-static __always_inline void start_entered(struct pt_regs *ctx, __u32 library)
+static __always_inline void start_entered(struct pt_regs *ctx, struct observed *seen)
 {
 	struct build *build = this_build(true);
-	struct caller caller = current_caller();
+	struct caller caller = caller_of(seen->task);
 
 	if (!build) {
 		count(LOSS_NO_THREAD_STATE);
 		note_loss(&caller);
 		return;
 	}
-	if (build->qp && build->qp == ARG1(ctx) && build->library != library &&
+	if (build->qp && build->qp == ARG1(ctx) && build->library != seen->cookie &&
 	    !is_dropped(build->library) && build->call.stack == STACK(ctx)) {
-		count_duplicate(library, build->library);
+		count_duplicate(seen->library, build->library);
 		return;
 	}
 	/* The end of the chain before was not seen. */
@@ -56,13 +56,14 @@ static __always_inline void start_entered(struct pt_regs *ctx, __u32 library)
 	}
 	build->call.stack = STACK(ctx);
 	build->qp = ARG1(ctx);
-	build->since = attached_since(library);
-	build->library = library;
+	build->since = seen->library->attached_ns;
+	build->library = seen->cookie;
 	build->count = 0;
 	build->unreadable = 0;
 }
 
-static __always_inline void request_built(struct pt_regs *ctx, __u32 library, __u8 operation)
+static __always_inline void request_built(struct pt_regs *ctx, struct observed *seen,
+					  __u8 operation)
 {
 	struct build *build = this_build(false);
 	struct {
@@ -71,8 +72,8 @@ static __always_inline void request_built(struct pt_regs *ctx, __u32 library, __
 		__u32 pad;
 	} head;
 
-	if (!is_building(build, ARG1(ctx), library)) {
-		stray_call(build, library);
+	if (!is_building(build, ARG1(ctx), seen->cookie)) {
+		stray_call(build, seen);
 		return;
 	}
 	__u32 index = build->count++;
@@ -128,12 +129,12 @@ static __noinline __u32 bytes_of_list(__u64 n, __u64 list, bool wide)
 }
 
 /* The memory of the request that was built last. */
-static __always_inline void memory_set(struct pt_regs *ctx, __u32 library, __u32 role)
+static __always_inline void memory_set(struct pt_regs *ctx, __u32 cookie, __u32 role)
 {
 	struct build *build = this_build(false);
 	__u32 bytes;
 
-	if (!is_building(build, ARG1(ctx), library) || !build->count || build->count > BUILT_MAX)
+	if (!is_building(build, ARG1(ctx), cookie) || !build->count || build->count > BUILT_MAX)
 		return;
 	switch (role) {
 	case ROLE_SET_SGE:
@@ -149,12 +150,12 @@ static __always_inline void memory_set(struct pt_regs *ctx, __u32 library, __u32
 	build->requests[(build->count - 1) & (BUILT_MAX - 1)].bytes = bytes;
 }
 
-static __always_inline void abort_entered(struct pt_regs *ctx, __u32 library)
+static __always_inline void abort_entered(struct pt_regs *ctx, struct observed *seen)
 {
 	struct build *build = this_build(false);
 
-	if (is_building(build, ARG1(ctx), library))
+	if (is_building(build, ARG1(ctx), seen->cookie))
 		build->qp = 0;
 	else
-		stray_call(build, library);
+		stray_call(build, seen);
 }

@@ -78,7 +78,7 @@ static __always_inline bool may_receive(struct queue *queue)
 		return true;
 	if (queue->recv_known)
 		return queue->recv_posted > queue->recv_completed;
-	return queue->recv_posted || !seen_from_start(queue, queue->library);
+	return queue->recv_posted || !seen_from_start(queue, library_at(queue->library));
 }
 
 /* The provider's read_opcode cannot be followed: is the completion of a send or
@@ -173,8 +173,9 @@ __noinline int read_current(__u64 cq)
 		lose_completions(caller, LOSS_READ_WC, 1);
 		return 0;
 	}
-	struct extended_set *set = known_set(
+	struct extended_key key = key_of_set(
 		caller, EXTENDED_CQ, digest_pointers(functions, CQ_FUNCTIONS, CQ_FUNCTIONS));
+	struct extended_set *set = bpf_map_lookup_elem(&extended_sets, &key);
 	if (!set || !read_member(&set->qp_num, cq, &value)) {
 		if (!set)
 			is_cq_watched(caller, cq, thread->delivery.cq_context);
@@ -236,9 +237,11 @@ enum step {
 /* Says whether the completion of start_poll is to be delivered now: on the first
  * next_poll or end_poll after it. Not static, to have a stack of its own. A file
  * that was reached through two mounts has two probes at one place: the second
- * is told by where and when it is. */
-__noinline int enter_step(__u64 address, __u64 instruction, __u64 stack, __u32 library, __u32 role)
+ * is told by where and when it is. since is when the library began to be
+ * observed. */
+__noinline int enter_step(__u64 address, __u64 instruction, __u64 stack, __u64 cookie, __u64 since)
 {
+	__u32 library = COOKIE_LIBRARY(cookie);
 	struct caller caller = current_caller();
 	struct extended_cq *cq = extended_cq_of(&caller, address);
 	__u64 now = bpf_ktime_get_ns();
@@ -249,45 +252,47 @@ __noinline int enter_step(__u64 address, __u64 instruction, __u64 stack, __u32 l
 	}
 	if (cq->instruction == instruction && cq->stack == stack && cq->library != library &&
 	    now - cq->ns < BACK_NS && !is_dropped(cq->library)) {
-		count_duplicate(library, cq->library);
+		count_duplicate(library_at(library), cq->library);
 		return STEP_NONE;
 	}
-	__u64 since = attached_since(library);
 	bool delivered = cq->first_delivered && cq->since == since;
 	cq->since = since;
 	cq->instruction = instruction;
 	cq->stack = stack;
 	cq->library = library;
 	cq->ns = now;
-	cq->first_delivered = role == ROLE_NEXT_POLL;
+	cq->first_delivered = COOKIE_ROLE(cookie) == ROLE_NEXT_POLL;
 	return delivered ? STEP_DONE : STEP_FIRST;
 }
 
-static __always_inline void extended_poll_entered(struct pt_regs *ctx, struct thread *thread,
-						  __u32 library, __u32 role)
+static __always_inline void extended_poll_entered(struct pt_regs *ctx, struct observed *seen,
+						  __u64 cookie)
 {
+	struct thread *thread = seen->thread;
 	__u64 cq = ARG1(ctx);
-	int step = enter_step(cq, IP(ctx), STACK(ctx), library, role);
+	int step = enter_step(cq, IP(ctx), STACK(ctx), cookie, seen->library->attached_ns);
 
 	if (step == STEP_NONE)
 		return;
 	settle_post(thread);
 	if (step == STEP_FIRST)
 		deliver_current(thread, cq);
-	if (role != ROLE_NEXT_POLL)
+	if (COOKIE_ROLE(cookie) != ROLE_NEXT_POLL)
 		return;
 	thread->extended_poll.object = cq;
-	thread->extended_poll.cookie = library;
+	thread->extended_poll.cookie = seen->cookie;
 	thread->extended_poll.entry_ns = bpf_ktime_get_ns();
 	thread->extended_poll.active = 1;
 }
 
-static __always_inline void next_poll_returned(int result, struct thread *thread, __u32 library)
+static __always_inline void next_poll_returned(int result, struct observed *seen)
 {
-	if (!thread->extended_poll.active || thread->extended_poll.cookie != library)
+	struct thread *thread = seen->thread;
+
+	if (!thread->extended_poll.active || thread->extended_poll.cookie != seen->cookie)
 		return;
 	thread->extended_poll.active = 0;
 	/* It may have been entered before a gap, and this be another's return. */
-	if (result == 0 && thread->extended_poll.entry_ns > attached_since(library))
+	if (result == 0 && thread->extended_poll.entry_ns > seen->library->attached_ns)
 		deliver_current(thread, thread->extended_poll.object);
 }

@@ -72,14 +72,15 @@ static __noinline void watch_unsynced(struct caller *caller, struct queue *queue
 }
 
 /* Follows a chain on its queue. */
-static __always_inline void follow_built(struct queue *queue, __u32 slot, struct thread *thread,
+static __always_inline void follow_built(struct queue *queue, __u32 slot, struct observed *seen,
 					 struct build *build)
 {
+	struct thread *thread = seen->thread;
 	struct call *call = &build->call;
 
 	queue->library = call->cookie;
 	if (queue->sync == QUEUE_NEW)
-		decide_first_sync(queue, call->cookie);
+		decide_first_sync(queue, seen->library);
 	follow_losses(queue, &thread->caller);
 	align_after_drain(queue, &thread->caller, call->entry_ns);
 	if (queue->sync != QUEUE_SYNCED)
@@ -91,25 +92,25 @@ static __always_inline void follow_built(struct queue *queue, __u32 slot, struct
 	queue->activity_ns = call->entry_ns;
 }
 
-static __always_inline void complete_entered(struct pt_regs *ctx, struct thread *thread,
-					     __u32 library)
+static __always_inline void complete_entered(struct pt_regs *ctx, struct observed *seen)
 {
+	struct thread *thread = seen->thread;
 	struct build *build = this_build(false);
 	struct ibv_qp_head qp;
 	__u64 now = bpf_ktime_get_ns();
 	__u32 slot = 0;
 
-	if (!is_building(build, ARG1(ctx), library) || !build->since ||
-	    build->since != attached_since(library)) {
-		stray_call(build, library);
+	if (!is_building(build, ARG1(ctx), seen->cookie) || !build->since ||
+	    build->since != seen->library->attached_ns) {
+		stray_call(build, seen);
 		return;
 	}
 	build->qp = 0;
 	settle_post(thread);
 	struct call *call = &build->call;
-	if (!enter_call(call, ctx, library, now, true))
+	if (!enter_call(call, ctx, seen->cookie, seen->library, now, true))
 		return;
-	thread->caller = current_caller();
+	thread->caller = caller_of(seen->task);
 	call->object = ARG1(ctx);
 	call->count = 0;
 	call->slot = NO_SLOT;
@@ -126,11 +127,11 @@ static __always_inline void complete_entered(struct pt_regs *ctx, struct thread 
 		return;
 	}
 	if (!is_ignored_device(queue->device))
-		follow_built(queue, slot, thread, build);
+		follow_built(queue, slot, seen, build);
 	charge_work(thread, now);
 }
 
-static __always_inline void complete_returned(int result, __u32 library)
+static __always_inline void complete_returned(int result, struct observed *seen)
 {
 	struct build *build = this_build(false);
 
@@ -138,7 +139,7 @@ static __always_inline void complete_returned(int result, __u32 library)
 		return;
 	struct call *call = &build->call;
 	/* What was entered before a gap may have returned in it. */
-	if (leave_call(call, library) != LEFT || call->entry_ns <= attached_since(library))
+	if (leave_call(call, seen->cookie) != LEFT || call->entry_ns <= seen->library->attached_ns)
 		return;
 	struct queue *queue = queue_of_call(call);
 	if (!queue)

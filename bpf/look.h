@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-#include "cost.h"
 #include "cq.h"
 #include "maps/poll_functions.h"
+#include "observe.h"
 #include "refuse.h"
-#include "thread.h"
 
 /* A probe on the entry of poll_cq beside completion sites, now and then for a
  * moment. When a thread enters the next poll of a CQ and no site was reached
@@ -14,11 +13,12 @@
 
 static __always_inline void looked(struct pt_regs *ctx, __u64 cookie)
 {
-	struct thread *thread = this_thread();
+	struct observed seen = observe(COOKIE_LIBRARY(cookie), HIT_ENTRY);
+	struct thread *thread = seen.thread;
 	__u32 index = COOKIE_INDEX(cookie);
 	__u64 object = ARG1(ctx);
 
-	if (!thread || !observes(thread, COOKIE_LIBRARY(cookie), HIT_ENTRY))
+	if (!seen.library)
 		return;
 	/* The same file through another path: its probe has seen this entry. */
 	if (COOKIE_LIBRARY(thread->look_cookie) != COOKIE_LIBRARY(cookie) && thread->look_stack == STACK(ctx) &&

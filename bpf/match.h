@@ -358,7 +358,7 @@ static __always_inline bool is_inside_post(struct queue *queue, struct unit *uni
 {
 	if (!(unit->flags & ENTRY_RETURNS) || unit->tid == caller->tid)
 		return false;
-	return (unit->flags & ENTRY_BUILT) || has_returns(queue->library, POST_SEND);
+	return (unit->flags & ENTRY_BUILT) || has_returns(library_at(queue->library), POST_SEND);
 }
 
 /* A successful send completion, or a failed one that can only be of a send. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-#include "cost.h"
 #include "maps/poll_functions.h"
+#include "observe.h"
 #include "receive.h"
 
 static __always_inline struct poll_function *function_at(__u32 index)
@@ -35,9 +35,10 @@ static __always_inline void leave_inside(__u32 index)
 
 static __always_inline void poll_entered(struct pt_regs *ctx, __u64 cookie)
 {
-	struct thread *thread = this_thread();
+	struct observed seen = observe(COOKIE_LIBRARY(cookie), HIT_ENTRY);
+	struct thread *thread = seen.thread;
 
-	if (!thread || !observes(thread, COOKIE_LIBRARY(cookie), HIT_ENTRY))
+	if (!seen.library)
 		return;
 	settle_post(thread);
 	struct poll_function *function = function_at(COOKIE_INDEX(cookie));
@@ -46,13 +47,13 @@ static __always_inline void poll_entered(struct pt_regs *ctx, __u64 cookie)
 	if (!function)
 		return;
 	if (!function->returns) {
-		if (thread->poll.cookie == COOKIE_LIBRARY(cookie))
+		if (thread->poll.cookie == seen.cookie)
 			thread->poll.active = 0;
 		if (abandoned && !thread->poll.active)
 			leave_inside(before);
 		return;
 	}
-	if (!enter_call(&thread->poll, ctx, COOKIE_LIBRARY(cookie), bpf_ktime_get_ns(), true))
+	if (!enter_call(&thread->poll, ctx, seen.cookie, seen.library, bpf_ktime_get_ns(), true))
 		return;
 	if (abandoned)
 		leave_inside(before);
@@ -299,20 +300,16 @@ static __always_inline bool has_sites(__u32 index)
 
 static __always_inline void poll_returned(int result, __u64 cookie)
 {
-	struct thread *thread = this_thread();
-	struct caller caller = current_caller();
+	struct observed seen = observe(COOKIE_LIBRARY(cookie), HIT_RETURN);
+	struct thread *thread = seen.thread;
 
-	if (!thread) {
-		if (result)
-			note_loss(&caller);
+	if (!seen.library)
 		return;
-	}
-	if (!observes(thread, COOKIE_LIBRARY(cookie), HIT_RETURN))
-		return;
+	struct caller caller = caller_of(seen.task);
 	struct call *call = &thread->poll;
 	__u32 n = result > 0 ? result : 0;
 	bool delivers = return_delivers(call);
-	enum left left = leave_call(call, COOKIE_LIBRARY(cookie));
+	enum left left = leave_call(call, seen.cookie);
 	if (left == LEFT_DUPLICATE) {
 		count_n(COMPLETIONS_SEEN, n);
 		count_n(COMPLETIONS_DUPLICATE, n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-#include "cost.h"
 #include "cq.h"
+#include "observe.h"
 #include "refuse.h"
 
 static __always_inline void learn_qp(struct queue *queue, struct ibv_qp_head *qp)
@@ -57,15 +57,16 @@ static __always_inline struct chain read_chain(__u64 wr, struct ibv_send_wr_head
 }
 
 /* Follows a post on a queue. */
-static __always_inline void follow_post(struct queue *queue, __u32 slot, struct thread *thread, struct chain *chain,
+static __always_inline void follow_post(struct queue *queue, __u32 slot, struct observed *seen, struct chain *chain,
 					struct ibv_send_wr_head *first)
 {
+	struct thread *thread = seen->thread;
 	struct call *call = &thread->post;
 
 	if (queue->library != call->cookie)
 		queue->library = call->cookie;
 	if (queue->sync == QUEUE_NEW)
-		decide_first_sync(queue, call->cookie);
+		decide_first_sync(queue, seen->library);
 	follow_losses(queue, &thread->caller);
 	align_after_drain(queue, &thread->caller, call->entry_ns);
 
@@ -85,27 +86,21 @@ static __always_inline void post_entered(struct pt_regs *ctx, __u32 cookie)
 	 * checks at length what the destination is. */
 	struct ibv_qp_head qp;
 	struct ibv_send_wr_head first;
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_of(task);
 	__u64 now = bpf_ktime_get_ns();
+	struct observed seen = observe(cookie, HIT_ENTRY);
+	struct thread *thread = seen.thread;
 
-	if (!thread) {
-		struct caller caller = current_caller();
-
-		note_loss(&caller);
-		return;
-	}
-	if (!observes(thread, cookie, HIT_ENTRY))
+	if (!seen.library)
 		return;
 	struct call *call = &thread->post;
 	if (is_followed(call, ctx, cookie, now)) {
-		count_duplicate(cookie, call->cookie);
+		count_duplicate(seen.library, call->cookie);
 		return;
 	}
 	if (call->unread || call->refused)
 		settle_call(call);
-	enter_call(call, ctx, cookie, now, has_returns(cookie, POST_SEND));
-	thread->caller = caller_of(task);
+	begin_call(call, ctx, cookie, seen.library, now, has_returns(seen.library, POST_SEND));
+	thread->caller = caller_of(seen.task);
 	call->object = ARG1(ctx);
 	call->list = ARG2(ctx);
 	call->bad = ARG3(ctx);
@@ -126,7 +121,7 @@ static __always_inline void post_entered(struct pt_regs *ctx, __u32 cookie)
 		return;
 	}
 	if (!is_ignored_device(queue->device))
-		follow_post(queue, slot, thread, &chain, &first);
+		follow_post(queue, slot, &seen, &chain, &first);
 	charge_work(thread, now);
 }
 
@@ -168,14 +163,14 @@ static __always_inline void stamp_entries(struct queue *queue, struct call *call
 
 /* A post failed. Where sites are known it passed one of them, or they do not tell
  * of every failure. */
-static __always_inline void post_failed(struct queue *queue, struct call *call, int result)
+static __always_inline void post_failed(struct queue *queue, struct call *call, struct library *library, int result)
 {
 	__u64 bad = 0;
 
 	count_rejected(queue, result);
 	if (call->refused)
 		return;
-	note_unmarked(call->cookie, POST_SEND);
+	note_unmarked(library, POST_SEND);
 	bpf_probe_read_user(&bad, sizeof(bad), (void *)call->bad);
 	if (call->count)
 		undo_from_bad(queue, call, bad);
@@ -184,23 +179,17 @@ static __always_inline void post_failed(struct queue *queue, struct call *call, 
 
 static __always_inline void post_returned(int result, __u32 cookie)
 {
-	struct thread *thread = this_thread();
+	struct observed seen = observe(cookie, HIT_RETURN);
 
-	if (!thread) {
-		struct caller caller = current_caller();
-
-		note_loss(&caller);
+	if (!seen.library)
 		return;
-	}
-	if (!observes(thread, cookie, HIT_RETURN))
-		return;
-	struct call *call = &thread->post;
+	struct call *call = &seen.thread->post;
 	/* It was entered before its return was to be probed. */
 	if (call->active && call->cookie == cookie && !call->returns)
 		return;
 	enum left left = leave_call(call, cookie);
 	if (left == LEFT_UNKNOWN) {
-		struct caller caller = current_caller();
+		struct caller caller = caller_of(seen.task);
 
 		count(LOSS_RETURN_WITHOUT_ENTRY);
 		note_loss(&caller);
@@ -210,7 +199,7 @@ static __always_inline void post_returned(int result, __u32 cookie)
 		return;
 	stamp_entries(queue, call);
 	if (result != 0)
-		post_failed(queue, call, result);
+		post_failed(queue, call, seen.library, result);
 	else
 		decide_unread(queue, call, true);
 	call->refused = 0;

@@ -79,16 +79,17 @@ static __always_inline struct chain measure_receives(__u64 wr)
 
 static __always_inline void receive_entered(struct pt_regs *ctx, enum post_function function, __u32 cookie)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_of(task);
+	struct observed seen = observe(cookie, HIT_ENTRY);
+	struct thread *thread = seen.thread;
 
-	if (!thread || !observes(thread, cookie, HIT_ENTRY))
+	if (!seen.library)
 		return;
-	if (!enter_call(&thread->receive, ctx, cookie, bpf_ktime_get_ns(), has_returns(cookie, function)))
+	if (!enter_call(&thread->receive, ctx, cookie, seen.library, bpf_ktime_get_ns(),
+			has_returns(seen.library, function)))
 		return;
 	settle_post(thread);
 	struct call *call = &thread->receive;
-	thread->caller = caller_of(task);
+	thread->caller = caller_of(seen.task);
 	call->function = function;
 	call->object = ARG1(ctx);
 	call->list = ARG2(ctx);
@@ -101,7 +102,7 @@ static __always_inline void receive_entered(struct pt_regs *ctx, enum post_funct
 	if (!queue)
 		return;
 	queue->library = cookie;
-	if (queue->recv_posted == 0 && seen_from_start(queue, cookie))
+	if (queue->recv_posted == 0 && seen_from_start(queue, seen.library))
 		queue->recv_known = 1;
 	struct chain chain = measure_receives(call->list);
 	if (chain.deeper || chain.unreadable) {
@@ -116,14 +117,14 @@ static __always_inline void receive_entered(struct pt_regs *ctx, enum post_funct
 
 static __always_inline void receive_returned(int result, __u32 cookie)
 {
-	struct thread *thread = this_thread();
+	struct observed seen = observe(cookie, HIT_RETURN);
 
-	if (!thread || !observes(thread, cookie, HIT_RETURN))
+	if (!seen.library)
 		return;
-	struct call *call = &thread->receive;
+	struct call *call = &seen.thread->receive;
 	if (!call->returns || leave_call(call, cookie) != LEFT || result == 0 || call->refused)
 		return;
-	note_unmarked(cookie, call->function == POST_RECEIVE ? POST_RECEIVE : POST_SHARED_RECEIVE);
+	note_unmarked(seen.library, call->function == POST_RECEIVE ? POST_RECEIVE : POST_SHARED_RECEIVE);
 	struct queue *queue = queue_of_call(call);
 	__u64 bad = 0;
 	bpf_probe_read_user(&bad, sizeof(bad), (void *)call->bad);

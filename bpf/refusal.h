@@ -35,25 +35,22 @@ static __always_inline bool is_for(struct call *call, struct site *site, __u32 l
 
 static __always_inline void refusal_reached(struct pt_regs *ctx, __u64 cookie)
 {
-	struct thread *thread = this_thread();
+	struct observed seen = observe(COOKIE_LIBRARY(cookie), HIT_ENTRY);
 	__u32 index = COOKIE_INDEX(cookie);
-	struct site *site = bpf_map_lookup_elem(&sites, &index);
 
-	if (!thread) {
-		struct caller caller = current_caller();
-
-		note_loss(&caller);
+	if (!seen.library)
 		return;
-	}
+	struct site *site = bpf_map_lookup_elem(&sites, &index);
 	if (!site)
 		return;
-	struct call *call = site->function == POST_SEND ? &thread->post : &thread->receive;
-	if (!is_for(call, site, COOKIE_LIBRARY(cookie)))
+	struct call *call = site->function == POST_SEND ? &seen.thread->post
+							: &seen.thread->receive;
+	if (!is_for(call, site, seen.cookie))
 		return;
 	if (site->cq.base.kind != SITE_PLACE_NONE && locate(ctx, &site->cq) != call->object) {
 		/* Of a call that another one interrupted: what it was of is
 		 * forgotten. */
-		struct caller caller = current_caller();
+		struct caller caller = caller_of(seen.task);
 
 		count(LOSS_BAD_WR);
 		note_loss(&caller);

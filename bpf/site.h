@@ -69,14 +69,15 @@ static __always_inline void apply_overrides(struct pt_regs *ctx, const struct si
 }
 
 /* A file that was reached through two mounts has two probes at one site. */
-static __always_inline bool is_double(struct thread *thread, struct pt_regs *ctx, __u32 library, __u64 wc, __u64 now)
+static __always_inline bool is_double(struct observed *seen, struct pt_regs *ctx, __u64 wc, __u64 now)
 {
-	bool same = thread->site_library != library && thread->site_wc == wc && thread->site_stack == STACK(ctx) &&
+	struct thread *thread = seen->thread;
+	bool same = thread->site_library != seen->cookie && thread->site_wc == wc && thread->site_stack == STACK(ctx) &&
 		    thread->site_instruction == IP(ctx) && now - thread->site_ns < BACK_NS &&
 		    !is_dropped(thread->site_library);
 
 	if (same) {
-		count_duplicate(library, thread->site_library);
+		count_duplicate(seen->library, thread->site_library);
 		count(COMPLETIONS_SEEN);
 		count(COMPLETIONS_DUPLICATE);
 		return true;
@@ -84,7 +85,7 @@ static __always_inline bool is_double(struct thread *thread, struct pt_regs *ctx
 	thread->site_wc = wc;
 	thread->site_stack = STACK(ctx);
 	thread->site_instruction = IP(ctx);
-	thread->site_library = library;
+	thread->site_library = seen->cookie;
 	thread->site_ns = now;
 	return false;
 }
@@ -139,35 +140,31 @@ static __always_inline bool is_compared(struct pt_regs *ctx, struct thread *thre
 
 static __always_inline void site_reached(struct pt_regs *ctx, __u64 cookie)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *thread = thread_of(task);
+	struct observed seen = observe(COOKIE_LIBRARY(cookie), HIT_ENTRY);
+	struct thread *thread = seen.thread;
 	__u32 index = COOKIE_INDEX(cookie);
-	struct site *site = bpf_map_lookup_elem(&sites, &index);
 
-	if (!thread) {
-		struct caller caller = caller_of(task);
-
-		note_loss(&caller);
+	if (!seen.library)
 		return;
-	}
-	if (!site || !observes(thread, COOKIE_LIBRARY(cookie), HIT_ENTRY))
+	struct site *site = bpf_map_lookup_elem(&sites, &index);
+	if (!site)
 		return;
 	thread->look_hits++;
 	settle_post(thread);
 	__u64 address = locate(ctx, &site->wc);
 	if (!read_completion(thread, address)) {
-		struct caller caller = caller_of(task);
+		struct caller caller = caller_of(seen.task);
 
 		lose_completions(&caller, LOSS_READ_WC, 1);
 		return;
 	}
 	apply_overrides(ctx, site, &thread->delivery.wc);
-	if (is_compared(ctx, thread, site, COOKIE_LIBRARY(cookie)))
+	if (is_compared(ctx, thread, site, seen.cookie))
 		return;
 	__u64 now = bpf_ktime_get_ns();
-	if (is_double(thread, ctx, COOKIE_LIBRARY(cookie), address, now))
+	if (is_double(&seen, ctx, address, now))
 		return;
-	thread->delivery.caller = caller_of(task);
+	thread->delivery.caller = caller_of(seen.task);
 	deliver_at_site(locate(ctx, &site->cq), now, thread);
 	charge_work(thread, now);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "head.h"
-#include "maps/libraries.h"
+#include "library.h"
 #include "process.h"
 
 /* When may a work request be timed? Only when it is certain that the
@@ -83,16 +83,14 @@ static __always_inline void follow_losses(struct queue *queue, struct caller *ca
 
 /* The first post decides whether the queue was seen from its start: the QP
  * became empty under our eyes, after the library was fully probed. */
-static __always_inline bool seen_from_start(struct queue *queue, __u32 cookie)
+static __always_inline bool seen_from_start(struct queue *queue, struct library *library)
 {
-	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
-
 	return library && library->attached_ns && queue->aligned_ns > library->attached_ns;
 }
 
-static __always_inline void decide_first_sync(struct queue *queue, __u32 cookie)
+static __always_inline void decide_first_sync(struct queue *queue, struct library *library)
 {
-	if (seen_from_start(queue, cookie))
+	if (seen_from_start(queue, library))
 		queue->sync = QUEUE_SYNCED;
 	else
 		lose_sync(queue);

@@ -123,22 +123,22 @@ int enter_extended_post(struct pt_regs *ctx)
 {
 	keep_own_stack(ctx);
 	__u64 cookie = bpf_get_attach_cookie(ctx);
-	__u32 library = COOKIE_LIBRARY(cookie);
+	struct observed seen = observe(COOKIE_LIBRARY(cookie), HIT_ENTRY);
 
-	if (!observed_thread(library, HIT_ENTRY) || !is_called(ctx, ARG1(ctx) + IBV_QP_EX_FUNCTIONS, cookie))
+	if (!seen.library || !is_called(ctx, ARG1(ctx) + IBV_QP_EX_FUNCTIONS, cookie))
 		return 0;
 	switch (COOKIE_ROLE(cookie)) {
 	case ROLE_START:
-		start_entered(ctx, library);
+		start_entered(ctx, &seen);
 		break;
 	case ROLE_BUILD:
-		request_built(ctx, library, COOKIE_OPERATION(cookie));
+		request_built(ctx, &seen, COOKIE_OPERATION(cookie));
 		break;
 	case ROLE_ABORT:
-		abort_entered(ctx, library);
+		abort_entered(ctx, &seen);
 		break;
 	default:
-		memory_set(ctx, library, COOKIE_ROLE(cookie));
+		memory_set(ctx, seen.cookie, COOKIE_ROLE(cookie));
 		break;
 	}
 	return 0;
@@ -149,10 +149,10 @@ int enter_wr_complete(struct pt_regs *ctx)
 {
 	keep_own_stack(ctx);
 	__u64 cookie = bpf_get_attach_cookie(ctx);
-	struct thread *thread = observed_thread(COOKIE_LIBRARY(cookie), HIT_ENTRY);
+	struct observed seen = observe(COOKIE_LIBRARY(cookie), HIT_ENTRY);
 
-	if (thread && is_called(ctx, ARG1(ctx) + IBV_QP_EX_FUNCTIONS, cookie))
-		complete_entered(ctx, thread, COOKIE_LIBRARY(cookie));
+	if (seen.library && is_called(ctx, ARG1(ctx) + IBV_QP_EX_FUNCTIONS, cookie))
+		complete_entered(ctx, &seen);
 	return 0;
 }
 
@@ -160,10 +160,10 @@ SEC("uretprobe/wr_complete")
 int leave_wr_complete(struct pt_regs *ctx)
 {
 	keep_own_stack(ctx);
-	__u32 library = COOKIE_LIBRARY(bpf_get_attach_cookie(ctx));
+	struct observed seen = observe(COOKIE_LIBRARY(bpf_get_attach_cookie(ctx)), HIT_RETURN);
 
-	if (observed_thread(library, HIT_RETURN))
-		complete_returned(RET(ctx), library);
+	if (seen.library)
+		complete_returned(RET(ctx), &seen);
 	return 0;
 }
 
@@ -172,10 +172,10 @@ int enter_extended_poll(struct pt_regs *ctx)
 {
 	keep_own_stack(ctx);
 	__u64 cookie = bpf_get_attach_cookie(ctx);
-	struct thread *thread = observed_thread(COOKIE_LIBRARY(cookie), HIT_ENTRY);
+	struct observed seen = observe(COOKIE_LIBRARY(cookie), HIT_ENTRY);
 
-	if (thread && is_called(ctx, ARG1(ctx) + IBV_CQ_EX_FUNCTIONS, cookie))
-		extended_poll_entered(ctx, thread, COOKIE_LIBRARY(cookie), COOKIE_ROLE(cookie));
+	if (seen.library && is_called(ctx, ARG1(ctx) + IBV_CQ_EX_FUNCTIONS, cookie))
+		extended_poll_entered(ctx, &seen, cookie);
 	return 0;
 }
 
@@ -183,11 +183,10 @@ SEC("uretprobe/next_poll")
 int leave_next_poll(struct pt_regs *ctx)
 {
 	keep_own_stack(ctx);
-	__u32 library = COOKIE_LIBRARY(bpf_get_attach_cookie(ctx));
-	struct thread *thread = observed_thread(library, HIT_RETURN);
+	struct observed seen = observe(COOKIE_LIBRARY(bpf_get_attach_cookie(ctx)), HIT_RETURN);
 
-	if (thread)
-		next_poll_returned(RET(ctx), thread, library);
+	if (seen.library)
+		next_poll_returned(RET(ctx), &seen);
 	return 0;
 }
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/cilium/ebpf/link"
@@ -64,6 +63,10 @@ type attachment struct {
 	extended *extendedLibrary
 	// used is when a search last found a process with the file.
 	used time.Time
+	// closer holds the links that were taken off, forsaken says that what was
+	// outstanding when a window ended is given up once they are gone.
+	closer   closer
+	forsaken bool
 }
 
 // count is the number of links that are attached.
@@ -78,39 +81,32 @@ func (a *attachment) count() int {
 	return n
 }
 
-// attach probes a file that is open: the process through which it was found
-// may end at any moment, and its paths with it. The attachment owns the open
-// file. On an error nothing stays attached.
-func (k *kernelSide) attach(file provider.File, open *os.File, cookie uint32, kind linkKind) (_ *attachment, err error) {
+// newAttachment is for a file that is open: the process through which it was
+// found may end at any moment, and its paths with it. It takes the open file over.
+func newAttachment(file provider.File, open *os.File, cookie uint32) (*attachment, error) {
 	executable, err := link.OpenExecutable("/proc/self/fd/" + strconv.Itoa(int(open.Fd())))
 	if err != nil {
-		_ = open.Close()
-		return nil, fmt.Errorf("probing %s: %w", file.DisplayPath, err)
+		return nil, errors.Join(fmt.Errorf("probing %s: %w", file.DisplayPath, err), open.Close())
 	}
-	a := &attachment{file: file, open: open, cookie: cookie, executable: executable, schedule: newSchedule(time.Now()), credit: credit{left: verification}}
-	defer func() {
-		if err != nil {
-			k.giveBackSites(a)
-			err = errors.Join(err, a.close())
-		}
-	}()
-	if file.Library.Kind == provider.Verbs {
+	return &attachment{file: file, open: open, cookie: cookie, executable: executable, schedule: newSchedule(time.Now()), credit: credit{left: verification}}, nil
+}
+
+// prepare finds the places for probes, and tells the kernel side what is to be
+// read there.
+func (k *kernelSide) prepare(a *attachment) error {
+	library := a.file.Library
+	if library.Kind == provider.Verbs {
 		a.takePlaces(controlPath)
 	}
-	if a.posts, err = k.newPosts(executable, file.Library, cookie); err != nil {
-		return nil, fmt.Errorf("probing %s: %w", file.DisplayPath, err)
+	if err := k.preparePosts(a); err != nil {
+		return fmt.Errorf("probing %s: %w", a.file.DisplayPath, err)
 	}
-	for i, target := range file.Library.Find(provider.PollCQ) {
-		f, err := k.newPoll(executable, file.Library, target, cookie, uint32(i))
-		if err != nil {
-			return nil, fmt.Errorf("probing poll_cq of %s: %w", file.DisplayPath, err)
+	for i, target := range library.Find(provider.PollCQ) {
+		if err := k.preparePoll(a, target, uint32(i)); err != nil {
+			return fmt.Errorf("probing poll_cq of %s: %w", a.file.DisplayPath, err)
 		}
-		a.polls = append(a.polls, f)
 	}
-	if err := k.place(a, kind); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return nil
 }
 
 // gathersEvidence says whether the entry of a poll_cq is probed for its time
@@ -206,8 +202,6 @@ func attachError(err error, kind linkKind) error {
 	return &CapabilityError{Missing: missing, Op: "attaching uprobes", Err: err}
 }
 
-func (a *attachment) close() error { return errors.Join(closeLinks(a.takeLinks()), a.open.Close()) }
-
 // takeLinks empties the attachment of its links.
 func (a *attachment) takeLinks() []link.Link {
 	links := a.links
@@ -219,18 +213,6 @@ func (a *attachment) takeLinks() []link.Link {
 		links = append(links, f.takeLinks()...)
 	}
 	return links
-}
-
-// closeLinks detaches all at once. The kernel waits for running programs with
-// every single one, some tens of milliseconds; those waits can be shared.
-func closeLinks(links []link.Link) error {
-	errs := make([]error, len(links))
-	var all sync.WaitGroup
-	for i, l := range links {
-		all.Go(func() { errs[i] = l.Close() })
-	}
-	all.Wait()
-	return errors.Join(errs...)
 }
 
 // attachSystem attaches the probes that belong to no file.

@@ -165,10 +165,7 @@ func TestMidstream(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 			tr := startTracer(t, everything)
 			r := &run{t: t, collected: collect(tr)}
-			r.truth, r.records = w.wait()
-			time.Sleep(200 * time.Millisecond)
-			r.seen = r.collected.settle()
-			r.after = snapshot(t, tr)
+			r.finish(tr, w)
 			r.checkBooks()
 			r.checkPairs()
 			got := r.completions()
@@ -190,10 +187,7 @@ func TestDrainAligns(t *testing.T) {
 	w.waitReady()
 	tr := startTracer(t, everything)
 	r := &run{t: t, collected: collect(tr)}
-	r.truth, r.records = w.wait()
-	time.Sleep(200 * time.Millisecond)
-	r.seen = r.collected.settle()
-	r.after = snapshot(t, tr)
+	r.finish(tr, w)
 	r.checkBooks()
 	r.checkPairs()
 	if got := r.completions(); got.Matched < 20000 || got.Unsynced == 0 {

@@ -71,38 +71,56 @@ func (t *Tracer) dropUnused(used []provider.File) error {
 // probed is warned of once; only a missing capability, which would hit every
 // file, is an error.
 func (t *Tracer) probe(files []provider.File) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return nil
-	}
 	for _, file := range files {
-		if !t.libraries.wants(file.ID) || t.cfg.takesFile != nil && !t.cfg.takesFile(file.DisplayPath) {
+		if t.cfg.takesFile != nil && !t.cfg.takesFile(file.DisplayPath) {
 			continue
 		}
-		open, err := t.finder.Open(file)
-		if err != nil {
-			// Most often its process has ended. The next search finds it in
-			// another one.
-			t.missed.Add(1)
-			t.notLookedInto(err, "library", file.DisplayPath)
-			continue
-		}
-		a, err := t.libraries.attach(file, open)
-		if denied := new(CapabilityError); errors.As(err, &denied) {
-			return err
-		}
-		if err != nil {
-			level := slog.LevelWarn
-			if t.libraries.refuse(file.ID) {
-				level = slog.LevelDebug
+		for again := true; again; {
+			left, err := t.probeFile(file)
+			if err != nil {
+				return err
 			}
-			t.log.Log(context.Background(), level, "a verbs library is not traced, and tried again later", "library", file.DisplayPath, "error", err)
-			continue
+			if again = left != nil; again {
+				left.closer.wait()
+			}
 		}
-		t.log.Info("probing", "library", file.DisplayPath, "provider", file.Library.Name, "functions", len(file.Library.Targets), "links", a.count())
 	}
 	return nil
+}
+
+// probeFile attaches to a file that is not probed yet, unless the probes on what
+// its inode held before are to be waited for first.
+func (t *Tracer) probeFile(file provider.File) (left *attachment, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || !t.libraries.wants(file.ID) {
+		return nil, nil
+	}
+	if left, err = t.libraries.vacate(file.ID); left != nil || err != nil {
+		return left, err
+	}
+	open, err := t.finder.Open(file)
+	if err != nil {
+		// Most often its process has ended. The next search finds it in
+		// another one.
+		t.missed.Add(1)
+		t.notLookedInto(err, "library", file.DisplayPath)
+		return nil, nil
+	}
+	a, err := t.libraries.attach(file, open)
+	if denied := new(CapabilityError); errors.As(err, &denied) {
+		return nil, err
+	}
+	if err != nil {
+		level := slog.LevelWarn
+		if t.libraries.refuse(file.ID) {
+			level = slog.LevelDebug
+		}
+		t.log.Log(context.Background(), level, "a verbs library is not traced, and tried again later", "library", file.DisplayPath, "error", err)
+		return nil, nil
+	}
+	t.log.Info("probing", "library", file.DisplayPath, "provider", file.Library.Name, "functions", len(file.Library.Targets), "links", a.count())
+	return nil, nil
 }
 
 // dropDuplicates is called with mu held.
@@ -273,16 +291,9 @@ func (t *Tracer) searchRegularly(ctx context.Context) {
 	if t.side.watchesFiles {
 		interval = watchedInterval
 	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if _, err := t.search(); err != nil {
-				t.log.Warn("looking for verbs libraries failed", "error", err)
-			}
+	every(ctx, interval, func() {
+		if _, err := t.search(); err != nil {
+			t.log.Warn("looking for verbs libraries failed", "error", err)
 		}
-	}
+	})
 }

@@ -79,22 +79,9 @@ func (t *Tracer) gatherEvidence(f *pollFunction, now time.Time, spent time.Durat
 	}
 }
 
-// endEvidence takes the probe on the entry off when it is not sites alone any
-// more that deliver: a comparison sees empty polls itself.
-func (t *Tracer) endEvidence(f *pollFunction, now time.Time) error {
-	if f.ladder.mode == modeSite || !f.evidence.open {
-		return nil
-	}
-	f.evidence.begin(now)
-	return closeAll(&f.look)
-}
-
 func (k *kernelSide) openLook(f *pollFunction, kind linkKind) error {
 	if err := k.beginAnew(f, bpf.TrackerPollFunction{Looks: 1}); err != nil {
 		return err
-	}
-	if err := closeAll(&f.look); err != nil {
-		return err // A second probe would see each entry twice.
 	}
 	look := point{provider.PollCQ, bpf.TrackerProgLookPollCq, false}
 	var err error
@@ -103,8 +90,6 @@ func (k *kernelSide) openLook(f *pollFunction, kind linkKind) error {
 }
 
 func (k *kernelSide) closeLook(f *pollFunction) error {
-	if err := k.beginAnew(f, bpf.TrackerPollFunction{}); err != nil {
-		return err
-	}
-	return closeAll(&f.look)
+	f.closer.closeAll(&f.look)
+	return k.beginAnew(f, bpf.TrackerPollFunction{})
 }

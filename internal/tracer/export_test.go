@@ -2,6 +2,7 @@ package tracer
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,21 @@ func Suspect(t *Tracer) error {
 	return nil
 }
 
+// CloseWindows ends the windows of all libraries, and keeps the kernel from letting
+// go of one of the probes of each until it is released.
+func CloseWindows(t *Tracer) (release func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	released := make(chan struct{})
+	for _, a := range t.libraries.attachments {
+		if len(a.polls) != 0 {
+			a.links = append(a.links, heldLink{released: released})
+			err = errors.Join(err, t.closeWindow(a))
+		}
+	}
+	return func() { close(released) }, err
+}
+
 // FreeCookies are what is left for the probes of more libraries.
 func FreeCookies(t *Tracer) []uint32 {
 	t.mu.Lock()
@@ -65,6 +81,22 @@ func TrustsSites(t *Tracer) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// DigestedKinds are the kinds of objects whose functions the kernel side has told
+// of. An error says that it digests them otherwise than user space.
+func DigestedKinds(t *Tracer) (map[bpf.TrackerExtendedKind]bool, error) {
+	kinds := map[bpf.TrackerExtendedKind]bool{}
+	var key bpf.TrackerExtendedKey
+	var set bpf.TrackerExtendedSet
+	entries := t.side.maps.ExtendedSets.Iterate()
+	for entries.Next(&key, &set) {
+		if digest := digestPointers(key.Kind, set.Pointers[:]); digest != key.Digest {
+			return nil, fmt.Errorf("%#x of kind %d: the digest is %#x there and %#x here", set.Pointers, key.Kind, key.Digest, digest)
+		}
+		kinds[bpf.TrackerExtendedKind(key.Kind)] = true
+	}
+	return kinds, entries.Err()
 }
 
 // MapSize is the memory of a map as estimated and as the kernel tells.

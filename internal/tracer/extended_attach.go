@@ -142,6 +142,7 @@ func (k *kernelSide) placeExtended(a *attachment, functions []wantedFunction, ki
 		links, err := k.attachBatch(a.executable, batch, kind)
 		attached = append(attached, links...)
 		if err != nil {
+			// Another object may want the same functions at once.
 			return errors.Join(attachError(err, kind), closeLinks(attached))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaradar/rdmaradar/bpf"
 	"github.com/rdmaradar/rdmaradar/internal/tracer"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
@@ -52,6 +53,26 @@ func TestFirstProcessOfExtendedVerbs(t *testing.T) {
 				t.Errorf("a queue of which the beginning was missed: %+v", c)
 			}
 		})
+	}
+}
+
+// What user space foretells of a process is what the kernel side looks up: both
+// digest the functions of an object alike.
+func TestDigestOfFunctions(t *testing.T) {
+	tr := startTracer(t, everything)
+	w := startWorkload(t, "ext-both", "--seconds", "0.3")
+	w.waitReady()
+	var kinds map[bpf.TrackerExtendedKind]bool
+	for deadline := time.Now().Add(20 * time.Second); len(kinds) < 2 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		var err error
+		if kinds, err = tracer.DigestedKinds(tr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.release()
+	w.wait()
+	if !kinds[bpf.TrackerExtendedKindEXTENDED_QP] || !kinds[bpf.TrackerExtendedKindEXTENDED_CQ] {
+		t.Errorf("the kernel side told of the kinds %v alone", kinds)
 	}
 }
 

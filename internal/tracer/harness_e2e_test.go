@@ -284,11 +284,17 @@ func followWith(t *testing.T, tr *tracer.Tracer, collected *collector, scenario 
 	w.waitReady()
 	r.started = time.Now()
 	w.release()
+	r.finish(tr, w)
+	return r
+}
+
+// finish waits for the workload and for all that is told of it.
+func (r *run) finish(tr *tracer.Tracer, w *workload) {
+	r.t.Helper()
 	r.truth, r.records = w.wait()
 	time.Sleep(200 * time.Millisecond)
 	r.seen = r.collected.settle()
-	r.after = snapshot(t, tr)
-	return r
+	r.after = snapshot(r.t, tr)
 }
 
 func snapshot(t *testing.T, tr *tracer.Tracer) verbs.Snapshot {

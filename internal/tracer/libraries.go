@@ -32,6 +32,8 @@ type libraries struct {
 	cookies []uint32
 	// attached is how many files were ever attached to.
 	attached uint64
+	// leaving are those whose probes were taken off and may still be hit.
+	leaving []*attachment
 }
 
 func newLibraries(side *kernelSide, kind linkKind) *libraries {
@@ -82,42 +84,65 @@ func (l *libraries) refuse(id provider.FileID) (again bool) {
 	return again
 }
 
-// attach probes an open file, and takes it over. Where the same inode was probed with other
-// contents, those probes go first: their places mean nothing any more.
-func (l *libraries) attach(file provider.File, open *os.File) (*attachment, error) {
-	key := keyOf(file.ID)
-	if before := l.attachments[key]; before != nil {
+// vacate detaches from what the inode of a file held before: its places mean
+// nothing any more. It returns the attachment that is to be waited for, without
+// the lock, until nothing is probed there; nil when nothing is. The kernel keeps
+// the instruction below a probe as long as any stands in its place.
+func (l *libraries) vacate(id provider.FileID) (*attachment, error) {
+	key := keyOf(id)
+	if before := l.attachments[key]; before != nil && before.file.ID != id {
 		if err := l.detach(before); err != nil {
-			return nil, errors.Join(err, open.Close())
+			return nil, err
 		}
 	}
+	err := l.reap()
+	for _, a := range l.leaving {
+		if keyOf(a.file.ID) == key {
+			return a, err
+		}
+	}
+	return nil, err
+}
+
+// attach probes an open file whose place is vacant, and takes it over.
+func (l *libraries) attach(file provider.File, open *os.File) (*attachment, error) {
 	if len(l.cookies) == 0 {
 		return nil, errors.Join(fmt.Errorf("probing %s: %d libraries are probed already", file.DisplayPath, l.side.libraries.length), open.Close())
 	}
-	cookie := l.cookies[0]
-	l.cookies = l.cookies[1:]
-	if err := l.side.libraries.store(cookie, &bpf.TrackerLibrary{}); err != nil {
-		return nil, errors.Join(err, open.Close())
-	}
-	a, err := l.side.attach(file, open, cookie, l.kind)
+	a, err := newAttachment(file, open, l.cookies[0])
 	if err != nil {
-		l.cookies = append(l.cookies, cookie)
 		return nil, err
+	}
+	l.cookies = l.cookies[1:]
+	if err := l.observe(a); err != nil {
+		return nil, errors.Join(err, l.detach(a))
 	}
 	a.order = l.attached
 	l.attached++
-	l.attachments[key] = a
-	now, err := monotonic()
-	if err == nil {
-		err = l.side.libraries.store64(cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.AttachedNs), now)
-	}
-	if err != nil {
-		return nil, errors.Join(err, l.detach(a))
-	}
+	l.attachments[keyOf(file.ID)] = a
 	return a, nil
 }
 
-// detach takes the probes off a file.
+// observe probes the file and lets what its probes see count.
+func (l *libraries) observe(a *attachment) error {
+	if err := l.side.libraries.store(a.cookie, &bpf.TrackerLibrary{}); err != nil {
+		return err
+	}
+	if err := l.side.prepare(a); err != nil {
+		return err
+	}
+	if err := l.side.place(a, l.kind); err != nil {
+		return err
+	}
+	now, err := monotonic()
+	if err != nil {
+		return err
+	}
+	return l.side.libraries.store64(a.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.AttachedNs), now)
+}
+
+// detach begins to take the probes off a file. What they see does not count any
+// more.
 func (l *libraries) detach(a *attachment) error {
 	delete(l.attachments, keyOf(a.file.ID))
 	// One of them may be the only path to the file now.
@@ -126,14 +151,31 @@ func (l *libraries) detach(a *attachment) error {
 		l.side.forgetSetsOf(a),
 		l.side.libraries.store32(a.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.Dropped), 1),
 		l.side.libraries.store64(a.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.AttachedNs), 0),
-		a.close(),
+		a.open.Close(),
 	)
-	l.side.giveBackSites(a)
-	l.cookies = append(l.cookies, a.cookie)
+	a.closer.close(a.takeLinks())
+	l.leaving = append(l.leaving, a)
 	if err != nil {
 		return fmt.Errorf("detaching from %s: %w", a.file.DisplayPath, err)
 	}
 	return nil
+}
+
+// reap gives back what probes had that are gone by now: their programs read it.
+func (l *libraries) reap() error {
+	var errs []error
+	l.leaving = slices.DeleteFunc(l.leaving, func(a *attachment) bool {
+		if a.closer.busy() {
+			return false
+		}
+		if err := a.closer.takeErrors(); err != nil {
+			errs = append(errs, fmt.Errorf("detaching from %s: %w", a.file.DisplayPath, err))
+		}
+		l.side.giveBackSites(a)
+		l.cookies = append(l.cookies, a.cookie)
+		return true
+	})
+	return errors.Join(errs...)
 }
 
 // dropDuplicates detaches from files that are probed through another path as
@@ -207,15 +249,20 @@ func (l *libraries) dropUnused(used []provider.File, now time.Time) ([]*attachme
 	return dropped, errors.Join(errs...)
 }
 
-// close detaches from everything at once.
+// close detaches from everything at once, and waits until nothing is probed.
 func (l *libraries) close() error {
-	links := l.side.system
-	l.side.system = nil
+	var system closer
+	system.closeAll(&l.side.system)
 	var errs []error
 	for _, a := range l.attachments {
-		links = append(links, a.takeLinks()...)
+		a.closer.close(a.takeLinks())
 		errs = append(errs, a.open.Close())
+		l.leaving = append(l.leaving, a)
 	}
 	clear(l.attachments)
-	return errors.Join(append(errs, closeLinks(links))...)
+	for _, a := range l.leaving {
+		a.closer.wait()
+	}
+	system.wait()
+	return errors.Join(append(errs, l.reap(), system.takeErrors())...)
 }

@@ -25,10 +25,31 @@ const (
 // machine with so many possible processors.
 func sizePools(spec *ebpf.CollectionSpec, bound uint64, cpus int) error {
 	segments := spec.Maps[bpf.TrackerMapSegments]
+	others, err := otherMapBytes(spec, bound, cpus)
+	if err != nil {
+		return err
+	}
+	each := uint64(segments.ValueSize)
+	if bound < others+fewestSegments*each {
+		least, err := leastBytes(spec, cpus)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("the bound of %d KiB for BPF maps is too small: at least %d KiB are needed for %d processors",
+			bound>>10, (least+1023)>>10, cpus)
+	}
+	n := uint32(min((bound-others)/each, uint64(segments.MaxEntries)))
+	segments.MaxEntries = n
+	spec.Maps[bpf.TrackerMapFreeSegments].MaxEntries = n
+	return nil
+}
+
+// otherMapBytes is what all maps but the segments take within a bound.
+func otherMapBytes(spec *ebpf.CollectionSpec, bound uint64, cpus int) (uint64, error) {
 	// The RDMA core may be probed later.
 	others, err := coreMapBytes(bound, cpus)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	others += mapHeader
 	for name, m := range spec.Maps {
@@ -37,15 +58,37 @@ func sizePools(spec *ebpf.CollectionSpec, bound uint64, cpus int) error {
 			others += estimateBytes(m, cpus)
 		}
 	}
-	each := uint64(segments.ValueSize)
-	if bound < others+fewestSegments*each {
-		return fmt.Errorf("the bound of %d KiB for BPF maps is too small: at least %d KiB are needed",
-			bound>>10, (others+fewestSegments*each)>>10+1)
+	return others, nil
+}
+
+// leastBytes is the least bound with which there is anything to trace with. Some
+// maps take a part of the bound, so that it is approached from below.
+func leastBytes(spec *ebpf.CollectionSpec, cpus int) (uint64, error) {
+	for bound := uint64(0); ; {
+		others, err := otherMapBytes(spec, bound, cpus)
+		if err != nil {
+			return 0, err
+		}
+		needed := others + fewestSegments*uint64(spec.Maps[bpf.TrackerMapSegments].ValueSize)
+		if needed <= bound {
+			return bound, nil
+		}
+		bound = needed
 	}
-	n := uint32(min((bound-others)/each, uint64(segments.MaxEntries)))
-	segments.MaxEntries = n
-	spec.Maps[bpf.TrackerMapFreeSegments].MaxEntries = n
-	return nil
+}
+
+// LeastMapBytes is the least Config.MaxMapBytes that Start accepts on a machine
+// with so many possible processors, by the estimate of what maps take there.
+func LeastMapBytes(cpus int) (uint64, error) {
+	cfg, err := Config{}.withDefaults()
+	if err != nil {
+		return 0, err
+	}
+	spec, err := prepareSpec(cfg, linkMulti)
+	if err != nil {
+		return 0, err
+	}
+	return leastBytes(spec, cpus)
 }
 
 // Sizes of the kernel's own structures for a map, rounded up

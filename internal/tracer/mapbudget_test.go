@@ -59,6 +59,27 @@ func TestMapsFitTheirBound(t *testing.T) {
 	}
 }
 
+// The least bound is enough, and nothing below it is.
+func TestLeastMapBytes(t *testing.T) {
+	for _, cpus := range []int{1, 2, 64, 256, 1024} {
+		least, err := LeastMapBytes(cpus)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for bound, fits := range map[uint64]bool{least: true, least - 1: false} {
+			spec, err := bpf.LoadTracker()
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec.Maps[bpf.TrackerMapSlowEvents].MaxEntries = defaultEventBytes
+			if err := sizePools(spec, bound, cpus); (err == nil) != fits {
+				t.Errorf("%d processors, least %d bytes: a bound of %d gives %v", cpus, least, bound, err)
+			}
+		}
+		t.Logf("%d processors: %d KiB", cpus, least>>10)
+	}
+}
+
 // What a machine has more of in processors costs what the kernel allocates for
 // each: a value of a per-CPU array, and an element of a hash table.
 func TestEstimateGrowsWithProcessors(t *testing.T) {

@@ -26,6 +26,8 @@ type pollFunction struct {
 	ladder                   ladder
 	evidence                 evidence
 	enter, leave, site, look []link.Link
+	// closer is the library's.
+	closer *closer
 }
 
 func (f *pollFunction) takeLinks() []link.Link {
@@ -41,29 +43,23 @@ func (f *pollFunction) countLinks() int {
 	return len(f.enter) + len(f.leave) + len(f.site) + len(f.look)
 }
 
-func closeAll(links *[]link.Link) error {
-	taken := *links
-	*links = nil
-	return closeLinks(taken)
-}
-
-// newPoll prepares a poll_cq, without a probe on it yet.
-func (k *kernelSide) newPoll(executable *link.Executable, library *provider.Library, target provider.Target, cookie, number uint32) (*pollFunction, error) {
+// preparePoll prepares a poll_cq, without a probe on it yet.
+func (k *kernelSide) preparePoll(a *attachment, target provider.Target, number uint32) error {
 	each := k.functions.length / k.libraries.length
 	if number >= each {
-		return nil, fmt.Errorf("more than %d functions of that kind", each)
+		return fmt.Errorf("more than %d functions of that kind", each)
 	}
-	f := &pollFunction{executable: executable, target: target, library: cookie, index: cookie*each + number}
+	f := &pollFunction{executable: a.executable, target: target, library: a.cookie, index: a.cookie*each + number, closer: &a.closer}
+	a.polls = append(a.polls, f)
 	if err := k.functions.store(f.index, &bpf.TrackerPollFunction{}); err != nil {
-		return nil, err
+		return err
 	}
-	if err := k.placeSites(f, library); err != nil {
-		k.freeSites = append(k.freeSites, f.siteIndexes...)
-		return nil, err
+	if err := k.placeSites(f, a.file.Library); err != nil {
+		return err
 	}
-	f.ladder = newLadder(time.Now(), f.sites != nil, k.verdicts.Of(library, target.Offset))
+	f.ladder = newLadder(time.Now(), f.sites != nil, k.verdicts.Of(a.file.Library, target.Offset))
 	f.evidence.every = k.evidenceEvery
-	return f, nil
+	return nil
 }
 
 // placeSites tells the kernel side how to read completions at the sites.
@@ -102,6 +98,8 @@ func (t *Tracer) turnPoll(a *attachment, f *pollFunction, suspicions uint64, now
 		return nil
 	case stepCompare:
 		t.logMode(slog.LevelInfo, a, f, why)
+		f.closer.closeAll(&f.look)
+		f.evidence.begin(now)
 		if err := t.side.openReturns(f, t.kind); err != nil {
 			// The sites go on, and are compared with the next suspicion.
 			f.ladder.enter(modeSite, now)
@@ -135,31 +133,19 @@ func (t *Tracer) logMode(level slog.Level, a *attachment, f *pollFunction, what 
 
 // placePoll attaches the probes of the mode that the function is in.
 func (k *kernelSide) placePoll(f *pollFunction, kind linkKind) error {
+	if f.ladder.mode != modeWindows {
+		if err := k.attachSites(f, kind); err != nil {
+			// A place that the kernel refuses is a reason to do without, also when
+			// the sites were verified on another kernel.
+			f.ladder.enter(modeWindows, time.Now())
+			f.sites = nil
+			f.closer.closeAll(&f.site)
+		}
+	}
 	if f.ladder.mode == modeSite {
-		if err := k.beginAnew(f, bpf.TrackerPollFunction{}); err != nil {
-			return err
-		}
-		if err := k.attachSites(f, kind); err == nil {
-			return nil
-		}
-		// They may have been verified on a kernel that takes what this one refuses.
-		f.ladder.enter(modeComparing, time.Now())
-		if err := closeAll(&f.site); err != nil {
-			return err
-		}
+		return k.beginAnew(f, bpf.TrackerPollFunction{})
 	}
-	if err := k.openReturns(f, kind); err != nil {
-		return err
-	}
-	if f.ladder.mode != modeComparing {
-		return nil
-	}
-	if err := k.attachSites(f, kind); err != nil {
-		// A place that the kernel refuses is a reason to do without.
-		f.ladder.enter(modeWindows, time.Now())
-		return k.closeSites(f)
-	}
-	return nil
+	return k.openReturns(f, kind)
 }
 
 // openReturns attaches the return before the entry, see dataPath, and lets it
@@ -181,17 +167,22 @@ func (k *kernelSide) openReturns(f *pollFunction, kind linkKind) error {
 	return err
 }
 
-// closeReturns takes entry and return off.
+// closeReturns takes entry and return off. Until they are gone they see calls of
+// which they know that sites deliver them.
 func (k *kernelSide) closeReturns(f *pollFunction) error {
-	links := append(f.enter, f.leave...)
-	f.enter, f.leave = nil, nil
-	return errors.Join(closeLinks(links), k.beginAnew(f, bpf.TrackerPollFunction{}))
+	err := k.beginAnew(f, bpf.TrackerPollFunction{})
+	f.closer.closeAll(&f.enter)
+	f.closer.closeAll(&f.leave)
+	return err
 }
 
-// closeSites leaves the function to entry and return.
+// closeSites leaves the function to entry and return. Until they are gone sites
+// are passed inside of calls of which they know that the return delivers.
 func (k *kernelSide) closeSites(f *pollFunction) error {
 	f.sites = nil
-	return errors.Join(k.setReturns(f, true, false), closeAll(&f.site))
+	err := k.setReturns(f, true, false)
+	f.closer.closeAll(&f.site)
+	return err
 }
 
 func (k *kernelSide) attachSites(f *pollFunction, kind linkKind) error {

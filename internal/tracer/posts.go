@@ -1,7 +1,6 @@
 package tracer
 
 import (
-	"errors"
 	"fmt"
 	"time"
 	"unsafe"
@@ -40,6 +39,8 @@ type postFunction struct {
 	siteIndexes []uint32
 
 	enter, leave, site []link.Link
+	// closer is the library's.
+	closer *closer
 	// released is since when returns are only waited for, zero while they are
 	// expected of every post.
 	released time.Time
@@ -71,21 +72,21 @@ func (f *postFunction) mode() pollMode {
 	return modeSite
 }
 
-// newPosts prepares every kind of post of a library, without a probe on it yet.
-func (k *kernelSide) newPosts(executable *link.Executable, library *provider.Library, cookie uint32) ([]*postFunction, error) {
-	var posts []*postFunction
+// preparePosts prepares every kind of post of a library, without a probe on it
+// yet.
+func (k *kernelSide) preparePosts(a *attachment) error {
 	for _, p := range postKinds {
-		targets := library.Find(p.function)
+		targets := a.file.Library.Find(p.function)
 		if len(targets) == 0 {
 			continue
 		}
-		f := &postFunction{postKind: p, executable: executable, targets: targets, library: cookie}
-		posts = append(posts, f)
-		if err := k.placeRefusals(f, library); err != nil {
-			return posts, fmt.Errorf("%s: %w", p.function, err)
+		f := &postFunction{postKind: p, executable: a.executable, targets: targets, library: a.cookie, closer: &a.closer}
+		a.posts = append(a.posts, f)
+		if err := k.placeRefusals(f, a.file.Library); err != nil {
+			return fmt.Errorf("%s: %w", p.function, err)
 		}
 	}
-	return posts, nil
+	return nil
 }
 
 // placePost attaches the probes of the mode that the function is in. Entries
@@ -95,9 +96,7 @@ func (k *kernelSide) placePost(f *postFunction, kind linkKind) error {
 	if err := k.attachRefusals(f, kind); err != nil {
 		// A place that the kernel refuses is a reason to do without.
 		f.sites = nil
-		if err := closeAll(&f.site); err != nil {
-			return err
-		}
+		f.closer.closeAll(&f.site)
 	}
 	if f.sites == nil {
 		if err := k.attachReturns(f, kind); err != nil {
@@ -181,7 +180,8 @@ func (k *kernelSide) attachReturns(f *postFunction, kind linkKind) error {
 	links, err := k.attachPoint(f.executable, point{f.function, f.postKind.leave, true}, f.returnPlaces(), uint64(f.library), kind)
 	f.leave = append(f.leave, links...)
 	if err != nil {
-		return errors.Join(err, closeAll(&f.leave))
+		f.closer.closeAll(&f.leave)
+		return err
 	}
 	return k.expectReturns(f, true)
 }
@@ -205,7 +205,8 @@ func (k *kernelSide) turnReturns(f *postFunction, wanted bool, now time.Time, ki
 		return k.expectReturns(f, false)
 	case !wanted && probed && now.Sub(f.released) >= postingTime:
 		f.released = time.Time{}
-		return closeAll(&f.leave)
+		f.closer.closeAll(&f.leave)
+		return nil
 	default:
 		return nil
 	}
@@ -236,5 +237,6 @@ func (t *Tracer) turnPost(a *attachment, f *postFunction, library bpf.TrackerLib
 	f.sites = nil
 	t.log.Warn("a post was refused without a mark where it was looked for: its returns are probed from now on",
 		"library", a.file.DisplayPath, "function", f.function.String(), "mode", string(f.mode()))
-	return closeAll(&f.site)
+	f.closer.closeAll(&f.site)
+	return nil
 }

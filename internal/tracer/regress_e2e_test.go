@@ -76,10 +76,7 @@ func joinMidstream(t *testing.T, completions uint64, scenario string, flags ...s
 	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	r.truth, r.records = w.wait()
-	time.Sleep(200 * time.Millisecond)
-	r.seen = r.collected.settle()
-	r.after = snapshot(t, tr)
+	r.finish(tr, w)
 	return r
 }
 

@@ -166,17 +166,10 @@ func (r *resources) events() *ebpf.Map {
 func (t *Tracer) watchCore(ctx context.Context) {
 	stop := t.readAsync(ctx)
 	defer func() { stop() }()
-	ticker := time.NewTicker(coreInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if t.resources.refresh() {
-				stop()
-				stop = t.readAsync(ctx)
-			}
+	every(ctx, coreInterval, func() {
+		if t.resources.refresh() {
+			stop()
+			stop = t.readAsync(ctx)
 		}
-	}
+	})
 }

@@ -188,6 +188,20 @@ func (t *Tracer) run(f func()) {
 	t.done.Go(func() { t.meter.run(f) })
 }
 
+// every does some work again and again until the context ends.
+func every(ctx context.Context, interval time.Duration, work func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			work()
+		}
+	}
+}
+
 // Completions delivers slow completions, the oldest first. When nobody reads,
 // new ones are dropped and counted. It is closed by Close.
 func (t *Tracer) Completions() <-chan verbs.Completion { return t.completions }
@@ -227,8 +241,10 @@ func (t *Tracer) Close() error {
 		t.cancel()
 	}
 	t.done.Wait()
-	t.resources.close()
+	var core sync.WaitGroup
+	core.Go(t.resources.close)
 	err := errors.Join(t.libraries.close(), t.side.close(), t.cache.Close())
+	core.Wait()
 	close(t.completions)
 	close(t.stuck)
 	close(t.async)
@@ -236,18 +252,11 @@ func (t *Tracer) Close() error {
 }
 
 func (t *Tracer) scanRegularly(ctx context.Context) {
-	ticker := time.NewTicker(scanInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if err := t.scan(); err != nil {
-				t.log.Warn("looking through the queues failed", "error", err)
-			}
+	every(ctx, scanInterval, func() {
+		if err := t.scan(); err != nil {
+			t.log.Warn("looking through the queues failed", "error", err)
 		}
-	}
+	})
 }
 
 // scan is what is done every second: know new devices, find stuck sends, give
@@ -267,6 +276,7 @@ func (t *Tracer) scan() error {
 		t.reportStuck(now),
 		t.forgetIdleCQs(now),
 		t.dropDuplicates(),
+		t.libraries.reap(),
 		t.resources.sweep(now),
 	}
 	t.decideAboutAll()

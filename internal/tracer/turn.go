@@ -13,18 +13,11 @@ import (
 
 // turnRegularly looks at costs and modes.
 func (t *Tracer) turnRegularly(ctx context.Context) {
-	ticker := time.NewTicker(turnInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	every(ctx, turnInterval, func() {
 		if err := t.turn(time.Now()); err != nil {
 			t.log.Warn("the way of observing was not changed", "error", err)
 		}
-	}
+	})
 }
 
 // turn moves every library and every poll_cq on in its mode.
@@ -65,15 +58,16 @@ func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
 	}
 	spent := time.Duration(library.BusiestNs)
 	a.hit = a.hit || spent > 0
-	if err := t.govern(a, now, spent); err != nil {
+	settled, err := t.settle(a)
+	if err := errors.Join(err, t.govern(a, now, spent, settled)); err != nil {
 		return err
 	}
-	if !a.schedule.open {
+	if !a.schedule.open || !settled {
 		return nil
 	}
 	var errs []error
 	for _, f := range a.polls {
-		errs = append(errs, t.turnPoll(a, f, library.Suspicions, now), t.endEvidence(f, now))
+		errs = append(errs, t.turnPoll(a, f, library.Suspicions, now))
 		if f.ladder.mode == modeSite && !a.schedule.governed {
 			errs = append(errs, t.gatherEvidence(f, now, spent, idle))
 		}
@@ -84,8 +78,9 @@ func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
 	return errors.Join(errs...)
 }
 
-// govern opens and closes the library's windows.
-func (t *Tracer) govern(a *attachment, now time.Time, spent time.Duration) error {
+// govern opens and closes the library's windows; settled says that the probes of
+// the last one are gone.
+func (t *Tracer) govern(a *attachment, now time.Time, spent time.Duration, settled bool) error {
 	before := a.schedule.governed
 	held := bounds{threadRatio: t.cfg.MaxThreadCPURatio, share: t.agent.share}
 	verifying := a.credit.covers(a.compares(), spent, now.Sub(a.schedule.seen), held)
@@ -97,6 +92,9 @@ func (t *Tracer) govern(a *attachment, now time.Time, spent time.Duration) error
 	case moveClose:
 		return t.closeWindow(a)
 	case moveOpen:
+		if !settled {
+			return nil
+		}
 		if err := t.openWindow(a); err != nil {
 			t.turnOff(a, err)
 			return nil

@@ -17,28 +17,34 @@ import (
 // end with one store. In the gap posts and completions go by unseen, so that
 // windows begin unsynced.
 
-// place attaches every probe of the library. On an error nothing stays attached.
-func (k *kernelSide) place(a *attachment, kind linkKind) error {
+// place attaches every probe of the library. After an error none stays attached:
+// they go in the background.
+func (k *kernelSide) place(a *attachment, kind linkKind) (err error) {
+	defer func() {
+		if err != nil {
+			a.closer.close(a.takeLinks())
+		}
+	}()
 	for _, f := range a.polls {
 		if err := k.placePoll(f, kind); err != nil {
-			return errors.Join(fmt.Errorf("probing poll_cq of %s: %w", a.file.DisplayPath, attachError(err, kind)), closeLinks(a.takeLinks()))
+			return fmt.Errorf("probing poll_cq of %s: %w", a.file.DisplayPath, attachError(err, kind))
 		}
 	}
 	for _, f := range a.posts {
 		if err := k.placePost(f, kind); err != nil {
-			return errors.Join(fmt.Errorf("probing %s of %s: %w", f.function, a.file.DisplayPath, attachError(err, kind)), closeLinks(a.takeLinks()))
+			return fmt.Errorf("probing %s of %s: %w", f.function, a.file.DisplayPath, attachError(err, kind))
 		}
 	}
 	for _, p := range a.places {
 		links, err := k.attachPoint(a.executable, p.point, p.offsets, uint64(a.cookie), kind)
 		a.links = append(a.links, links...)
 		if err != nil {
-			return errors.Join(fmt.Errorf("probing %s of %s: %w", p.function, a.file.DisplayPath, attachError(err, kind)), closeLinks(a.takeLinks()))
+			return fmt.Errorf("probing %s of %s: %w", p.function, a.file.DisplayPath, attachError(err, kind))
 		}
 	}
 	if a.extended != nil {
 		if err := k.placeExtended(a, a.extended.places, kind); err != nil {
-			return errors.Join(fmt.Errorf("probing the extended verbs of %s: %w", a.file.DisplayPath, err), closeLinks(a.takeLinks()))
+			return fmt.Errorf("probing the extended verbs of %s: %w", a.file.DisplayPath, err)
 		}
 	}
 	return nil
@@ -65,23 +71,38 @@ func (t *Tracer) openWindow(a *attachment) error {
 		return err
 	}
 	if now, err = monotonic(); err != nil {
-		return errors.Join(err, closeLinks(a.takeLinks()))
+		a.closer.close(a.takeLinks())
+		return err
 	}
 	a.schedule.opened(time.Now())
 	return t.side.libraries.store64(a.cookie, unsafe.Offsetof(library.AttachedNs), now)
 }
 
-// closeWindow takes the library's probes off, and gives up what is outstanding
-// on its queues.
+// closeWindow begins to take the library's probes off.
 func (t *Tracer) closeWindow(a *attachment) error {
 	if err := t.side.libraries.store64(a.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.AttachedNs), 0); err != nil {
 		return err
 	}
 	a.schedule.closed(time.Now())
-	err := closeLinks(a.takeLinks())
-	lost, resetErr := t.side.resetQueues(a.cookie)
-	t.unobserved += lost
-	return errors.Join(err, resetErr)
+	a.closer.close(a.takeLinks())
+	a.forsaken = true
+	return nil
+}
+
+// settle says whether the kernel has let go of every probe that was taken off.
+// After a window it then gives up what was outstanding on the library's queues.
+func (t *Tracer) settle(a *attachment) (settled bool, err error) {
+	if a.closer.busy() {
+		return false, nil
+	}
+	err = a.closer.takeErrors()
+	if a.forsaken {
+		lost, resetErr := t.side.resetQueues(a.cookie)
+		t.unobserved += lost
+		a.forsaken = false
+		err = errors.Join(err, resetErr)
+	}
+	return true, err
 }
 
 // turnOff is for a library whose probes cannot be attached any more.

@@ -79,6 +79,42 @@ func TestWindowsHoldTheBound(t *testing.T) {
 	}
 }
 
+// Taking probes off holds nobody up but the library's next window. What is
+// outstanding is given up once they are gone.
+func TestNothingWaitsForProbesThatGo(t *testing.T) {
+	tr := startTracer(t, everything)
+	r := &run{t: t, collected: collect(tr), before: snapshot(t, tr)}
+	w := startWorkload(t, "rate", "--rate", "20000", "--qps", "2", "--depth", "128", "--latency-us", "1000", "--requests", "100000000", "--seconds", "50")
+	w.waitReady()
+	w.release()
+	waitForMode(t, tr, "site")
+	release, err := tracer.CloseWindows(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first one still tells of the time before.
+	snapshot(t, tr)
+	time.Sleep(time.Second)
+	held := snapshot(t, tr)
+	release()
+	if share := simProbe(t, &held).Observed; share != 0 {
+		t.Errorf("observed for %.2f of the time, with a probe of the last window still there", share)
+	}
+	if n := held.Losses["window_end"]; n != 0 {
+		t.Errorf("%d requests were given up while programs may work on them", n)
+	}
+	waitUntilCalm(t, tr)
+	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	r.finish(tr, w)
+	r.checkBooks()
+	r.checkPairs()
+	if r.lost("window_end") == 0 {
+		t.Error("nothing was outstanding when the window ended: this says nothing")
+	}
+}
+
 // watchShare takes snapshots and returns the least share that was observed.
 func (r *run) watchShare(tr *tracer.Tracer, d time.Duration) float64 {
 	r.t.Helper()
@@ -118,10 +154,7 @@ func TestModesChangeUnderLoad(t *testing.T) {
 	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	r.truth, r.records = w.wait()
-	time.Sleep(200 * time.Millisecond)
-	r.seen = r.collected.settle()
-	r.after = snapshot(t, tr)
+	r.finish(tr, w)
 	r.checkBooks()
 	r.checkCounts()
 	r.checkPairs()

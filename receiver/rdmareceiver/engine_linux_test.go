@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmaradar/rdmaradar/internal/tracer"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -22,6 +23,13 @@ func TestReadClocks(t *testing.T) {
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, after.monotonic-before.monotonic, int64(10*time.Millisecond))
 	assert.InDelta(t, wall, after.real, float64(10*time.Millisecond))
+}
+
+// A bound that passes the check is enough for a machine with 256 processors.
+func TestLeastMapMemoryIsEnough(t *testing.T) {
+	least, err := tracer.LeastMapBytes(256)
+	require.NoError(t, err)
+	assert.EqualValues(t, minMapMiB, (least+1<<20-1)>>20, "%d bytes", least)
 }
 
 func TestErrnoName(t *testing.T) {
