@@ -204,7 +204,8 @@ static __always_inline __u32 hindrance(struct queue *queue, struct chain *chain)
 
 	if (chain->deeper)
 		return LOST_CHAIN_TOO_DEEP;
-	if (tail - *(volatile __u64 *)&queue->head + chain->count > DEPTH_LIMIT)
+	/* Others may have moved the head past this tail since it was read. */
+	if ((__s64)(tail - *(volatile __u64 *)&queue->head + chain->count) > DEPTH_LIMIT)
 		return LOST_QUEUE_TOO_DEEP;
 	if (chain->count == 1 && place_of(queue, tail).kind == PLACE_ENTRY)
 		return 0;
