@@ -655,6 +655,10 @@ type TrackerThread struct {
 	CreateAttr      uint64
 	CommandQp       uint64
 	CommandAttr     uint64
+	ModifyQp        uint64
+	ModifyAttr      uint64
+	ModifyMask      uint32
+	ModifyState     uint32
 	CostNs          uint64
 	CostTick        uint32
 	Hits            uint32
@@ -793,6 +797,7 @@ const (
 	TrackerProgEnterWrComplete    = "enter_wr_complete"
 	TrackerProgLeaveCmdCreateQp   = "leave_cmd_create_qp"
 	TrackerProgLeaveCreateQp      = "leave_create_qp"
+	TrackerProgLeaveModifyQp      = "leave_modify_qp"
 	TrackerProgLeaveNextPoll      = "leave_next_poll"
 	TrackerProgLeavePollCq        = "leave_poll_cq"
 	TrackerProgLeavePostRecv      = "leave_post_recv"
@@ -890,6 +895,7 @@ type TrackerProgramSpecs struct {
 	EnterWrComplete   *ebpf.ProgramSpec `ebpf:"enter_wr_complete"`
 	LeaveCmdCreateQp  *ebpf.ProgramSpec `ebpf:"leave_cmd_create_qp"`
 	LeaveCreateQp     *ebpf.ProgramSpec `ebpf:"leave_create_qp"`
+	LeaveModifyQp     *ebpf.ProgramSpec `ebpf:"leave_modify_qp"`
 	LeaveNextPoll     *ebpf.ProgramSpec `ebpf:"leave_next_poll"`
 	LeavePollCq       *ebpf.ProgramSpec `ebpf:"leave_poll_cq"`
 	LeavePostRecv     *ebpf.ProgramSpec `ebpf:"leave_post_recv"`
@@ -1111,6 +1117,7 @@ type TrackerPrograms struct {
 	EnterWrComplete   *ebpf.Program `ebpf:"enter_wr_complete"`
 	LeaveCmdCreateQp  *ebpf.Program `ebpf:"leave_cmd_create_qp"`
 	LeaveCreateQp     *ebpf.Program `ebpf:"leave_create_qp"`
+	LeaveModifyQp     *ebpf.Program `ebpf:"leave_modify_qp"`
 	LeaveNextPoll     *ebpf.Program `ebpf:"leave_next_poll"`
 	LeavePollCq       *ebpf.Program `ebpf:"leave_poll_cq"`
 	LeavePostRecv     *ebpf.Program `ebpf:"leave_post_recv"`
@@ -1141,6 +1148,7 @@ func (p *TrackerPrograms) Close() error {
 		p.EnterWrComplete,
 		p.LeaveCmdCreateQp,
 		p.LeaveCreateQp,
+		p.LeaveModifyQp,
 		p.LeaveNextPoll,
 		p.LeavePollCq,
 		p.LeavePostRecv,

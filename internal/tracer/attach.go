@@ -29,6 +29,7 @@ type point struct {
 var controlPath = []point{
 	{provider.CreateQP, bpf.TrackerProgLeaveCreateQp, true},
 	{provider.CmdCreateQP, bpf.TrackerProgLeaveCmdCreateQp, true},
+	{provider.ModifyQP, bpf.TrackerProgLeaveModifyQp, true},
 	{provider.CreateQP, bpf.TrackerProgEnterCreateQp, false},
 	{provider.CmdCreateQP, bpf.TrackerProgEnterCmdCreateQp, false},
 	{provider.ModifyQP, bpf.TrackerProgEnterModifyQp, false},
@@ -148,7 +149,7 @@ func offsetsOf(library *provider.Library, p point) []uint64 {
 
 func hasReturnProbe(function provider.Function) bool {
 	switch function {
-	case provider.ModifyQP, provider.DestroyQP, provider.SetOps:
+	case provider.DestroyQP, provider.SetOps:
 		return false
 	default:
 		return true

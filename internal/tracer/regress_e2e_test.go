@@ -34,6 +34,20 @@ func TestPostOutOfMemoryIsNoWrongPair(t *testing.T) {
 	}
 }
 
+// A call of ibv_modify_qp that is refused changes nothing: the queue goes on with
+// what is outstanding, and no completion of that is taken for a later request.
+func TestRefusedModifyIsNoWrongPair(t *testing.T) {
+	tr := startTracer(t, everything)
+	r := simulate(t, tr, "rate", "--requests", "4000", "--seconds", "20", "--qps", "1", "--rate", "4000",
+		"--depth", "64", "--latency-us", "3000", "--wr-ids", "1", "--refuse-every", "50")
+	r.checkBooks()
+	r.checkCounts()
+	r.checkPairs()
+	if got := r.completions(); got.Matched != r.truth.Counts.Completions {
+		t.Errorf("%d of %d were timed: %+v", got.Matched, r.truth.Counts.Completions, got)
+	}
+}
+
 // In mid-stream, wr_ids that rise for a while and go round sooner than a queue
 // is deep look like those of requests that are outstanding: nothing is timed.
 func TestMidstreamWithShortRoundOfIDs(t *testing.T) {

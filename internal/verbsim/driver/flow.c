@@ -132,6 +132,8 @@ void flow_post(struct driver *d, struct flow *f)
 {
 	int err;
 
+	if (d->opt.refuse_every && f->posts % d->opt.refuse_every == d->opt.refuse_every - 1)
+		queue_refuse(d, f->q);
 	flow_build(f, f->chain, false);
 	if (f->posts + 1 == f->evict_post)
 		f->q->evict = f->chain * sizeof(*f->wrs);
