@@ -127,6 +127,20 @@ static __always_inline void destroy_entered(__u64 qp_address)
 		bpf_map_delete_elem(&untracked_queues, &key);
 }
 
+/* The next SRQ may have the address. */
+static __always_inline void srq_destroy_entered(__u64 srq)
+{
+	struct caller caller = current_caller();
+	struct queue_key key = queue_key_of(&caller, srq, SRQ_NUMBER);
+	__u32 slot;
+	struct queue *queue = find_queue(&key, &slot);
+
+	if (queue)
+		end_queue(&key, queue, END_DESTROY);
+	else
+		bpf_map_delete_elem(&untracked_queues, &key);
+}
+
 /* A QP was created: its number may have belonged to one whose end was not
  * seen. */
 static __noinline void created(__u64 qp_address, __u64 attr)

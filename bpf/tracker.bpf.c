@@ -242,6 +242,14 @@ int enter_destroy_qp(struct pt_regs *ctx)
 	return 0;
 }
 
+SEC("uprobe/ibv_destroy_srq")
+int enter_destroy_srq(struct pt_regs *ctx)
+{
+	keep_own_stack(ctx);
+	srq_destroy_entered(ARG1(ctx));
+	return 0;
+}
+
 /* struct ibv_qp *ibv_create_qp(struct ibv_pd *, struct ibv_qp_init_attr *) */
 SEC("uprobe/ibv_create_qp")
 int enter_create_qp(struct pt_regs *ctx)

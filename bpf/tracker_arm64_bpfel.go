@@ -786,6 +786,7 @@ const (
 	TrackerProgEnterCmdCreateQp   = "enter_cmd_create_qp"
 	TrackerProgEnterCreateQp      = "enter_create_qp"
 	TrackerProgEnterDestroyQp     = "enter_destroy_qp"
+	TrackerProgEnterDestroySrq    = "enter_destroy_srq"
 	TrackerProgEnterExtendedPoll  = "enter_extended_poll"
 	TrackerProgEnterExtendedPost  = "enter_extended_post"
 	TrackerProgEnterModifyQp      = "enter_modify_qp"
@@ -884,6 +885,7 @@ type TrackerProgramSpecs struct {
 	EnterCmdCreateQp  *ebpf.ProgramSpec `ebpf:"enter_cmd_create_qp"`
 	EnterCreateQp     *ebpf.ProgramSpec `ebpf:"enter_create_qp"`
 	EnterDestroyQp    *ebpf.ProgramSpec `ebpf:"enter_destroy_qp"`
+	EnterDestroySrq   *ebpf.ProgramSpec `ebpf:"enter_destroy_srq"`
 	EnterExtendedPoll *ebpf.ProgramSpec `ebpf:"enter_extended_poll"`
 	EnterExtendedPost *ebpf.ProgramSpec `ebpf:"enter_extended_post"`
 	EnterModifyQp     *ebpf.ProgramSpec `ebpf:"enter_modify_qp"`
@@ -1106,6 +1108,7 @@ type TrackerPrograms struct {
 	EnterCmdCreateQp  *ebpf.Program `ebpf:"enter_cmd_create_qp"`
 	EnterCreateQp     *ebpf.Program `ebpf:"enter_create_qp"`
 	EnterDestroyQp    *ebpf.Program `ebpf:"enter_destroy_qp"`
+	EnterDestroySrq   *ebpf.Program `ebpf:"enter_destroy_srq"`
 	EnterExtendedPoll *ebpf.Program `ebpf:"enter_extended_poll"`
 	EnterExtendedPost *ebpf.Program `ebpf:"enter_extended_post"`
 	EnterModifyQp     *ebpf.Program `ebpf:"enter_modify_qp"`
@@ -1137,6 +1140,7 @@ func (p *TrackerPrograms) Close() error {
 		p.EnterCmdCreateQp,
 		p.EnterCreateQp,
 		p.EnterDestroyQp,
+		p.EnterDestroySrq,
 		p.EnterExtendedPoll,
 		p.EnterExtendedPost,
 		p.EnterModifyQp,

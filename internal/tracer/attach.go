@@ -34,6 +34,7 @@ var controlPath = []point{
 	{provider.CmdCreateQP, bpf.TrackerProgEnterCmdCreateQp, false},
 	{provider.ModifyQP, bpf.TrackerProgEnterModifyQp, false},
 	{provider.DestroyQP, bpf.TrackerProgEnterDestroyQp, false},
+	{provider.DestroySRQ, bpf.TrackerProgEnterDestroySrq, false},
 	{provider.SetOps, bpf.TrackerProgEnterSetOps, false},
 }
 
@@ -149,7 +150,7 @@ func offsetsOf(library *provider.Library, p point) []uint64 {
 
 func hasReturnProbe(function provider.Function) bool {
 	switch function {
-	case provider.DestroyQP, provider.SetOps:
+	case provider.DestroyQP, provider.DestroySRQ, provider.SetOps:
 		return false
 	default:
 		return true

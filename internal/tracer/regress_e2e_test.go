@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,6 +46,17 @@ func TestRefusedModifyIsNoWrongPair(t *testing.T) {
 	r.checkPairs()
 	if got := r.completions(); got.Matched != r.truth.Counts.Completions {
 		t.Errorf("%d of %d were timed: %+v", got.Matched, r.truth.Counts.Completions, got)
+	}
+}
+
+// A Shared Receive Queue ends when it is destroyed: another one may have its address
+// while the process lives.
+func TestSharedReceiveQueueEnds(t *testing.T) {
+	tr := startTracer(t, everything)
+	simulate(t, tr, "srq", "--seconds", "0.3").checkBooks()
+	ends, err := tracer.EndsOfSRQs(tr)
+	if err != nil || !slices.Equal(ends, []string{"destroy"}) {
+		t.Errorf("the ends of Shared Receive Queues are %q, %v", ends, err)
 	}
 }
 
