@@ -372,6 +372,7 @@ __noinline int deliver_send(__u32 slot, struct thread *thread)
 	struct delivery *delivery = &thread->delivery;
 	struct unit *unit = &thread->unit;
 	follow_losses(queue, &delivery->caller);
+	give_up_undecided(queue, delivery->now);
 	bool certain = is_certain(queue);
 	for (int attempt = 0; attempt < 3 && claim == CLAIM_RACED; attempt++)
 		claim = claim_request(slot, thread);

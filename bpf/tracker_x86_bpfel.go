@@ -386,6 +386,8 @@ type TrackerQueue struct {
 	RecvCq        uint64
 	Srq           uint64
 	LastId        uint64
+	UndecidedNs   uint64
+	GivenUpNs     uint64
 	Indexed       uint32
 	LastPoster    uint32
 	Undecided     uint32

@@ -137,6 +137,8 @@ struct queue {
 	__u64 overlap_mark; /* requests before it may overlap with another thread's, see rival.h */
 	__u64 send_cq, recv_cq, srq;
 	__u64 last_id; /* wr_id of the last signaled post */
+	__u64 undecided_ns; /* the entry of the last post that counts in undecided */
+	__u64 given_up_ns;  /* those of posts entered until then were given up */
 
 	__u32 indexed;	   /* it is in queue_index, or was until it ended */
 	__u32 last_poster; /* the thread that posted last */

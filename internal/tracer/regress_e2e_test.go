@@ -35,6 +35,20 @@ func TestPostOutOfMemoryIsNoWrongPair(t *testing.T) {
 	}
 }
 
+// The thread ends with the post that could not be followed, and nothing more is seen
+// of it: the request is given up in the end, and the queue aligned anew.
+func TestPostOutOfMemoryOfThreadThatEnds(t *testing.T) {
+	tr := startTracer(t, everything)
+	r := simulate(t, tr, "rate", "--requests", "12000", "--seconds", "20", "--qps", "1", "--rate", "4000",
+		"--depth", "64", "--evict-post", "1000", "--evict-apart")
+	r.checkBooks()
+	r.checkCounts()
+	r.checkPairs()
+	if got := r.completions(); got.Matched < 4000 || got.Unsynced == 0 || r.lost("unreadable_request") == 0 {
+		t.Errorf("of 12,000 requests one was not read, but %+v", got)
+	}
+}
+
 // A call of ibv_modify_qp that is refused changes nothing: the queue goes on with
 // what is outstanding, and no completion of that is taken for a later request.
 func TestRefusedModifyIsNoWrongPair(t *testing.T) {
