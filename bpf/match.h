@@ -113,6 +113,52 @@ static __always_inline void search_queue(struct search *search, struct queue *qu
 		count(LOSS_SEARCH_TOO_LONG);
 }
 
+struct question {
+	struct queue *queue;
+	__u64 sequence;
+	__u64 end;
+	__u64 wr_id;
+	bool found;
+};
+
+LOOP_BODY(find_outstanding, struct question)
+{
+	__u64 sequence = state->sequence;
+
+	if (sequence >= state->end)
+		return STOP;
+	state->sequence++;
+	struct place place = place_of(state->queue, sequence);
+	if (place.kind != PLACE_ENTRY || place.entry->wr_id != state->wr_id ||
+	    entry_now(place.entry) != entry_word(state->queue, sequence, ENTRY_LIVE))
+		return NEXT;
+	state->found = true;
+	return STOP;
+}
+
+/* Whether a send with the wr_id may be outstanding. This only asks: nothing is
+ * skipped by it, as it is by search_queue(). */
+static __noinline bool may_be_outstanding(struct queue *queue, __u64 wr_id, __u32 *steps)
+{
+	__u64 head = *(volatile __u64 *)&queue->head;
+	struct question question = {
+		.queue = queue,
+		.sequence = head,
+		.end = *(volatile __u64 *)&queue->tail,
+		.wr_id = wr_id,
+	};
+	bool too_far = head + *steps < question.end;
+
+	if (too_far)
+		question.end = head + *steps;
+	LOOP(find_outstanding, &question);
+	*steps -= question.sequence - head;
+	if (!too_far || question.found)
+		return question.found;
+	count(LOSS_SEARCH_TOO_LONG);
+	return true; /* There is no telling. */
+}
+
 struct run {
 	struct queue *queue;
 	__u64 sequence;

@@ -82,9 +82,7 @@ static __noinline enum direction direction_of_failure(struct queue *queue, struc
 		return delivery->cq_address == queue->recv_cq ? DIRECTION_RECEIVE : DIRECTION_SEND;
 
 	bool receives_due = queue->srq || !queue->recv_known || queue->recv_posted > queue->recv_completed;
-	struct search search;
-	search_queue(&search, queue, delivery->wc.wr_id, true, &delivery->steps);
-	bool send_due = search.is_found || search.has_unsignaled;
+	bool send_due = may_be_outstanding(queue, delivery->wc.wr_id, &delivery->steps);
 
 	if (send_due)
 		return receives_due ? DIRECTION_UNKNOWN : DIRECTION_SEND;
