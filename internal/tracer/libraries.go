@@ -38,7 +38,8 @@ func newLibraries(side *kernelSide, kind linkKind) *libraries {
 		refused:     map[fileKey]provider.FileID{},
 		duplicates:  map[fileKey]provider.FileID{},
 	}
-	for cookie := range side.libraries.length {
+	// A queue on which nothing was posted yet has no library: its cookie is 0.
+	for cookie := uint32(1); cookie < side.libraries.length; cookie++ {
 		l.cookies = append(l.cookies, cookie)
 	}
 	return l
@@ -63,7 +64,7 @@ func (l *libraries) attach(file provider.File, open *os.File) (*attachment, erro
 		}
 	}
 	if len(l.cookies) == 0 {
-		return nil, errors.Join(fmt.Errorf("probing %s: %d libraries are probed already", file.DisplayPath, l.side.libraries.length), open.Close())
+		return nil, errors.Join(fmt.Errorf("probing %s: %d libraries are probed already", file.DisplayPath, l.side.libraries.length-1), open.Close())
 	}
 	cookie := l.cookies[0]
 	l.cookies = l.cookies[1:]
