@@ -261,6 +261,7 @@ static __always_inline bool read_entry(struct queue *queue, __u64 sequence, stru
 	unit->posted_ns = entry->posted_ns;
 	unit->operation = entry->operation;
 	unit->flags = entry->flags;
+	unit->ambiguous = entry->ambiguous;
 	unit->bytes = entry->bytes;
 	unit->tid = entry->tid;
 	unit->cpu = entry->cpu;
@@ -334,13 +335,13 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 		return CLAIM_RACED;
 	/* Rivals are told before this entry is gone: who finds one of them to be
 	 * the oldest then sees that it is not certain. */
-	bool any = skipped || delivery->unordered || (unit->flags & ENTRY_AMBIGUOUS);
+	bool any = skipped || delivery->unordered || unit->ambiguous;
 	if ((any || may_overlap(queue, search.found)) && has_rival(slot, thread, any))
 		ambiguous = true;
 	if (!take_entry(queue, search.found))
 		return CLAIM_RACED;
 
-	if (unit->flags & ENTRY_AMBIGUOUS)
+	if (unit->ambiguous)
 		ambiguous = true;
 	unit->status = delivery->wc.status;
 	unit->vendor_error = failed ? delivery->wc.vendor_err : 0;

@@ -20,8 +20,7 @@ struct unit {
 	__u32 vendor_error;
 	__u8 operation;
 	__u8 status;
-	__u8 flags; /* of the entry */
-	__u8 pad;
+	__u8 flags, ambiguous; /* of the entry */
 	__u64 sequence;
 	__u64 stage_ns[STAGES];
 	__u64 busy_ns;

@@ -60,6 +60,7 @@ static __always_inline void write_request(struct filling *filling, struct queue 
 	entry->cpu = bpf_get_smp_processor_id();
 	entry->outstanding = filling->outstanding;
 	entry->flags = filling->flags | (signaled ? ENTRY_SIGNALED : 0);
+	entry->ambiguous = 0;
 	entry->skipped_at = 0;
 	/* Until here the word is that of an earlier life, in which it finished. */
 	__sync_lock_test_and_set(&entry->word, entry_word(queue, sequence, ENTRY_LIVE));

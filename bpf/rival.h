@@ -83,7 +83,7 @@ LOOP_BODY(find_rival, struct rival_search)
 		return NEXT;
 	if (place.entry->wr_id == state->wr_id && (state->any || place.entry->tid != state->tid)) {
 		/* What is left over when the other one was taken is no more certain. */
-		place.entry->flags |= ENTRY_AMBIGUOUS;
+		place.entry->ambiguous = 1;
 		state->found = true;
 	}
 	return NEXT;

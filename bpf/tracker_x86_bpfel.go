@@ -172,7 +172,8 @@ type TrackerEntry struct {
 	Outstanding uint32
 	Operation   uint8
 	Flags       uint8
-	Pad         [2]uint8
+	Ambiguous   uint8
+	Pad         uint8
 	SkippedAt   uint32
 }
 
@@ -733,7 +734,7 @@ type TrackerThread struct {
 		Operation   uint8
 		Status      uint8
 		Flags       uint8
-		Pad         uint8
+		Ambiguous   uint8
 		Sequence    uint64
 		StageNs     [6]uint64
 		BusyNs      uint64

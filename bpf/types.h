@@ -68,9 +68,8 @@ enum entry_state {
 };
 
 #define ENTRY_SIGNALED (1 << 0)
-#define ENTRY_AMBIGUOUS (1 << 1) /* another completion may be its own */
-#define ENTRY_RETURNS (1 << 2)	 /* the return of its post is probed */
-#define ENTRY_BUILT (1 << 3)	 /* posted through ibv_qp_ex: as long as entries are probed, returns are */
+#define ENTRY_RETURNS (1 << 1)	 /* the return of its post is probed */
+#define ENTRY_BUILT (1 << 2)	 /* posted through ibv_qp_ex: as long as entries are probed, returns are */
 
 struct entry {
 	__u64 word; /* owner tag << 8 | state */
@@ -84,7 +83,10 @@ struct entry {
 	__u32 outstanding;
 	__u8 operation;
 	__u8 flags;
-	__u8 pad[2];
+	/* Another completion may be its own. Apart from flags: who finds a rival may
+	 * be late, and then it is another entry that is not timed. */
+	__u8 ambiguous;
+	__u8 pad;
 	__u32 skipped_at; /* the queue's completions when a later one was delivered first, 0: never */
 };
 _Static_assert(sizeof(struct entry) == 64, "one cache line");
