@@ -341,7 +341,7 @@ static __always_inline void poll_returned(int result, __u64 cookie)
 	}
 	struct cq *cq = cq_of(&delivery->caller, call->object);
 	if (cq)
-		note_poller(cq, caller.tid);
+		note_poller(cq, caller.tid, call->entry_ns);
 	if (n) {
 		if (bpf_probe_read_user(&delivery->cq_context, sizeof(delivery->cq_context),
 					(void *)(call->object + IBV_CQ_CONTEXT))) {

@@ -23,15 +23,16 @@ static __always_inline void note_poster(struct queue *queue, __u32 tid)
 		return;
 	__sync_lock_test_and_set(&queue->last_poster, tid);
 	__u64 tail = *(volatile __u64 *)&queue->tail;
+	__u64 mark = 0;
 
 	for (int i = 0; i < 4; i++) {
-		__u64 mark = *(volatile __u64 *)&queue->overlap_mark;
-
+		mark = *(volatile __u64 *)&queue->overlap_mark;
 		if (mark >= tail || __sync_val_compare_and_swap(&queue->overlap_mark, mark, tail) == mark)
 			return;
 	}
-	/* Too much of a crowd: everything may overlap. */
-	__sync_lock_test_and_set(&queue->overlap_mark, ~0ULL);
+	/* A crowd. The mark only rises, so that with what it lacked when it was
+	 * last read it is past the tail, and not far. */
+	__sync_fetch_and_add(&queue->overlap_mark, tail - mark);
 }
 
 static __always_inline bool may_overlap(struct queue *queue, __u64 sequence)

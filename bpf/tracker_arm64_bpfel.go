@@ -123,6 +123,7 @@ const (
 type TrackerCq struct {
 	_           structs.HostLayout
 	ShortPollNs uint64
+	PolledNs    uint64
 	Poller      uint32
 	Shared      uint32
 }

@@ -168,6 +168,7 @@ struct cq_key {
 
 struct cq {
 	__u64 short_poll_ns; /* entry of the last poll that came back with fewer than asked */
+	__u64 polled_ns;     /* entry of the last poll that was seen to return */
 	__u32 poller;	     /* the first thread whose poll was seen to return */
 	__u32 shared;	     /* another one polls it, too */
 };

@@ -149,8 +149,13 @@ func (t *Tracer) forgetIdleCQs(now uint64) error {
 	var key bpf.TrackerCqKey
 	var value bpf.TrackerCq
 	return deleteMatching(t.side.maps.Cqs, &key, &value, func() bool {
-		return now > value.ShortPollNs+uint64(cqIdle)
+		return isIdle(&value, now)
 	})
+}
+
+// isIdle says whether nobody polled for long. A busy queue may have no short poll.
+func isIdle(cq *bpf.TrackerCq, now uint64) bool {
+	return now > max(cq.ShortPollNs, cq.PolledNs)+uint64(cqIdle)
 }
 
 // forgetCQs drops what is known of the Completion Queues that match.
