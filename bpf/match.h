@@ -356,7 +356,7 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 		lose_sync(queue);
 	advance_head(queue);
 	if (search.has_skipped)
-		expire_skipped(queue, search.skipped, delivery->now);
+		expire_skipped(queue, search.skipped, delivery->now, &delivery->steps);
 	return ambiguous ? CLAIM_AMBIGUOUS : CLAIM_OWN;
 }
 

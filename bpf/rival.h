@@ -115,8 +115,9 @@ LOOP_BODY(find_repost, struct repost_search)
 	return STOP;
 }
 
-/* Whether the thread of an entry is known to have posted on the queue again. */
-static __noinline bool has_posted_again(struct queue *queue, __u64 sequence, struct entry *entry)
+/* Whether the thread of an entry is known to have posted on the queue again, by
+ * what is within the steps that are left. */
+static __noinline bool has_posted_again(struct queue *queue, __u64 sequence, struct entry *entry, __u32 *steps)
 {
 	struct repost_search search = {
 		.queue = queue,
@@ -126,6 +127,9 @@ static __noinline bool has_posted_again(struct queue *queue, __u64 sequence, str
 		.tid = entry->tid,
 	};
 
+	if (search.sequence + *steps < search.end)
+		search.end = search.sequence + *steps;
 	LOOP(find_repost, &search);
+	*steps -= search.sequence - sequence - 1;
 	return search.found;
 }
