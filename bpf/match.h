@@ -459,6 +459,6 @@ __noinline int deliver_send(__u32 slot, struct thread *thread)
 		return 0;
 	}
 	count(COMPLETIONS_MATCHED);
-	account_unit(queue, unit, series, delivery);
+	account_unit(queue, thread, series);
 	return 0;
 }

@@ -743,7 +743,8 @@ type TrackerThread struct {
 		HasBusy     uint8
 		Pad2        [6]uint8
 	}
-	Set TrackerExtendedSet
+	Set   TrackerExtendedSet
+	Event TrackerSlowEvent
 }
 
 type TrackerTraceContext struct {

@@ -64,6 +64,7 @@ struct thread {
 	struct delivery delivery;
 	struct unit unit;
 	struct extended_set set; /* that was read of an object */
+	struct slow_event event; /* to be reported */
 };
 
 /* The kernel frees it with the thread: nothing leaks when one is killed inside
