@@ -9,17 +9,16 @@
 
 static __always_inline bool tell(__u32 kind, __u32 tgid, __u64 incarnation)
 {
-	struct control_event *event = bpf_ringbuf_reserve(&control_events, sizeof(*event), 0);
+	struct control_event event = {
+		.kind = kind,
+		.tgid = tgid,
+		.incarnation = incarnation,
+		.time_ns = bpf_ktime_get_ns(),
+	};
 
-	if (!event) {
-		count(LOSS_CONTROL_DROPPED);
-		return false;
-	}
-	event->kind = kind;
-	event->tgid = tgid;
-	event->incarnation = incarnation;
-	event->time_ns = bpf_ktime_get_ns();
-	__builtin_memcpy(event->comm, bpf_get_current_task_btf()->group_leader->comm, sizeof(event->comm));
-	bpf_ringbuf_submit(event, BPF_RB_FORCE_WAKEUP);
-	return true;
+	__builtin_memcpy(event.comm, bpf_get_current_task_btf()->group_leader->comm, sizeof(event.comm));
+	if (bpf_ringbuf_output(&control_events, &event, sizeof(event), BPF_RB_FORCE_WAKEUP) == 0)
+		return true;
+	count(LOSS_CONTROL_DROPPED);
+	return false;
 }

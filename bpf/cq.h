@@ -8,8 +8,9 @@
 
 /* Notes who polls a CQ. Completions that several threads found are seen in the
  * order in which their polls return, which need not be that of the CQ. */
-static __always_inline void note_poller(struct cq *cq, __u32 tid)
+static __always_inline void note_poller(struct cq *cq, __u32 tid, __u64 entry_ns)
 {
+	cq->polled_ns = entry_ns;
 	if (!cq->poller)
 		__sync_val_compare_and_swap(&cq->poller, 0, tid);
 	if (cq->poller != tid && !cq->shared)

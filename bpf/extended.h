@@ -130,7 +130,7 @@ static __noinline bool is_cq_watched(struct caller *caller, __u64 cq, __u64 cont
 }
 
 /* A QP of which not every function is probed as it becomes ready was not seen
- * from its start. Called after modify_entered; not static, to have a stack of
+ * from its start. Called after modified(); not static, to have a stack of
  * its own. */
 __noinline int watch_functions(__u64 qp_address)
 {

@@ -87,7 +87,6 @@ static __always_inline bool may_receive(struct queue *queue)
 __noinline int tell_direction(__u64 cq_address)
 {
 	struct thread *thread = this_thread();
-	struct search search;
 	__u32 slot = 0;
 
 	if (!thread)
@@ -105,8 +104,7 @@ __noinline int tell_direction(__u64 cq_address)
 	if (!may_receive(queue))
 		return 1;
 	delivery->steps = SEARCH_STEPS + some_zero;
-	search_queue(&search, queue, delivery->wc.wr_id, false, &delivery->steps);
-	if (search.is_found || search.has_unsignaled) {
+	if (may_be_outstanding(queue, delivery->wc.wr_id, &delivery->steps)) {
 		lose_sync(queue);
 		return 0;
 	}

@@ -36,11 +36,23 @@ static __always_inline void learn_attributes(struct queue *queue, __u64 attr, __
 		queue->remote_qp = read_u32(attr + IBV_QP_ATTR_DEST_QP) & 0xffffff;
 }
 
-/* The state that is asked for, or the one that libibverbs last saw reached. */
-static __always_inline bool queue_at_rest(__u32 asked, __u32 reached)
+/* Whether a QP that went from one state to another, as libibverbs saw it, has
+ * nothing outstanding: RESET drops what there was, and before RTS sends are
+ * refused. */
+static __always_inline bool is_empty_after(__u32 before, __u32 state)
 {
-	return asked == IBV_QPS_INIT || asked == IBV_QPS_RTR ||
-	       (asked == IBV_QPS_RTS && (reached == IBV_QPS_INIT || reached == IBV_QPS_RTR));
+	switch (state) {
+	case IBV_QPS_RESET:
+		return true;
+	case IBV_QPS_INIT:
+		return before == IBV_QPS_RESET || before == IBV_QPS_INIT;
+	case IBV_QPS_RTR:
+		return before == IBV_QPS_INIT;
+	case IBV_QPS_RTS:
+		return before == IBV_QPS_INIT || before == IBV_QPS_RTR;
+	default:
+		return false;
+	}
 }
 
 /* What a QP was created with outlives what was posted to it. */
@@ -52,18 +64,37 @@ static __always_inline void inherit(struct queue *queue, struct queue *before)
 	queue->remote_qp = before->remote_qp;
 }
 
-/* A QP that is on its way to RTS has nothing outstanding: sends are refused
- * before. RESET drops what there was. */
+/* The call may be refused, as every one that asks for a state that cannot follow
+ * the present one: nothing is done before it returns. */
 static __always_inline void modify_entered(__u64 qp_address, __u64 attr, __u32 mask)
+{
+	struct thread *thread = this_thread();
+	struct ibv_qp_head qp;
+
+	if (!thread)
+		return;
+	thread->modify_qp = 0;
+	if (bpf_probe_read_user(&qp, sizeof(qp), (void *)qp_address)) {
+		count(LOSS_READ_QP);
+		return;
+	}
+	thread->modify_qp = qp_address;
+	thread->modify_attr = attr;
+	thread->modify_mask = mask;
+	thread->modify_state = qp.state;
+}
+
+static __always_inline void modified(struct thread *thread)
 {
 	struct caller caller = current_caller();
 	struct ibv_qp_head qp;
 	struct queue_key key = {};
 	__u32 slot = 0;
-	struct queue *queue = queue_at_address(qp_address, &key, &slot, &qp, &caller);
-	__u32 state = mask & IBV_QP_MASK_STATE ? read_u32(attr + IBV_QP_ATTR_STATE) : ~0u;
+	__u32 mask = thread->modify_mask;
+	struct queue *queue = queue_at_address(thread->modify_qp, &key, &slot, &qp, &caller);
+	__u32 state = mask & IBV_QP_MASK_STATE ? read_u32(thread->modify_attr + IBV_QP_ATTR_STATE) : ~0u;
 
-	bool empty = state == IBV_QPS_RESET || queue_at_rest(state, qp.state);
+	bool empty = is_empty_after(thread->modify_state, state);
 	struct queue *before = queue;
 	if (empty && queue && (queue->posted || (queue->recv_posted && state == IBV_QPS_RESET))) {
 		end_queue(&key, queue, END_RESET);
@@ -77,7 +108,7 @@ static __always_inline void modify_entered(__u64 qp_address, __u64 attr, __u32 m
 	if (!queue)
 		return;
 	learn_qp(queue, &qp);
-	learn_attributes(queue, attr, mask);
+	learn_attributes(queue, thread->modify_attr, mask);
 	if (empty)
 		queue->aligned_ns = bpf_ktime_get_ns();
 }
@@ -89,6 +120,20 @@ static __always_inline void destroy_entered(__u64 qp_address)
 	struct queue_key key = {};
 	__u32 slot;
 	struct queue *queue = queue_at_address(qp_address, &key, &slot, &qp, &caller);
+
+	if (queue)
+		end_queue(&key, queue, END_DESTROY);
+	else
+		bpf_map_delete_elem(&untracked_queues, &key);
+}
+
+/* The next SRQ may have the address. */
+static __always_inline void srq_destroy_entered(__u64 srq)
+{
+	struct caller caller = current_caller();
+	struct queue_key key = queue_key_of(&caller, srq, SRQ_NUMBER);
+	__u32 slot;
+	struct queue *queue = find_queue(&key, &slot);
 
 	if (queue)
 		end_queue(&key, queue, END_DESTROY);

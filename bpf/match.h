@@ -113,6 +113,52 @@ static __always_inline void search_queue(struct search *search, struct queue *qu
 		count(LOSS_SEARCH_TOO_LONG);
 }
 
+struct question {
+	struct queue *queue;
+	__u64 sequence;
+	__u64 end;
+	__u64 wr_id;
+	bool found;
+};
+
+LOOP_BODY(find_outstanding, struct question)
+{
+	__u64 sequence = state->sequence;
+
+	if (sequence >= state->end)
+		return STOP;
+	state->sequence++;
+	struct place place = place_of(state->queue, sequence);
+	if (place.kind != PLACE_ENTRY || place.entry->wr_id != state->wr_id ||
+	    entry_now(place.entry) != entry_word(state->queue, sequence, ENTRY_LIVE))
+		return NEXT;
+	state->found = true;
+	return STOP;
+}
+
+/* Whether a send with the wr_id may be outstanding. This only asks: nothing is
+ * skipped by it, as it is by search_queue(). */
+static __noinline bool may_be_outstanding(struct queue *queue, __u64 wr_id, __u32 *steps)
+{
+	__u64 head = *(volatile __u64 *)&queue->head;
+	struct question question = {
+		.queue = queue,
+		.sequence = head,
+		.end = *(volatile __u64 *)&queue->tail,
+		.wr_id = wr_id,
+	};
+	bool too_far = head + *steps < question.end;
+
+	if (too_far)
+		question.end = head + *steps;
+	LOOP(find_outstanding, &question);
+	*steps -= question.sequence - head;
+	if (!too_far || question.found)
+		return question.found;
+	count(LOSS_SEARCH_TOO_LONG);
+	return true; /* There is no telling. */
+}
+
 struct run {
 	struct queue *queue;
 	__u64 sequence;
@@ -215,6 +261,7 @@ static __always_inline bool read_entry(struct queue *queue, __u64 sequence, stru
 	unit->posted_ns = entry->posted_ns;
 	unit->operation = entry->operation;
 	unit->flags = entry->flags;
+	unit->ambiguous = entry->ambiguous;
 	unit->bytes = entry->bytes;
 	unit->tid = entry->tid;
 	unit->cpu = entry->cpu;
@@ -288,13 +335,13 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 		return CLAIM_RACED;
 	/* Rivals are told before this entry is gone: who finds one of them to be
 	 * the oldest then sees that it is not certain. */
-	bool any = skipped || delivery->unordered || (unit->flags & ENTRY_AMBIGUOUS);
+	bool any = skipped || delivery->unordered || unit->ambiguous;
 	if ((any || may_overlap(queue, search.found)) && has_rival(slot, thread, any))
 		ambiguous = true;
 	if (!take_entry(queue, search.found))
 		return CLAIM_RACED;
 
-	if (unit->flags & ENTRY_AMBIGUOUS)
+	if (unit->ambiguous)
 		ambiguous = true;
 	unit->status = delivery->wc.status;
 	unit->vendor_error = failed ? delivery->wc.vendor_err : 0;
@@ -309,7 +356,7 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 		lose_sync(queue);
 	advance_head(queue);
 	if (search.has_skipped)
-		expire_skipped(queue, search.skipped, delivery->now);
+		expire_skipped(queue, search.skipped, delivery->now, &delivery->steps);
 	return ambiguous ? CLAIM_AMBIGUOUS : CLAIM_OWN;
 }
 
@@ -372,6 +419,7 @@ __noinline int deliver_send(__u32 slot, struct thread *thread)
 	struct delivery *delivery = &thread->delivery;
 	struct unit *unit = &thread->unit;
 	follow_losses(queue, &delivery->caller);
+	give_up_undecided(queue, delivery->now);
 	bool certain = is_certain(queue);
 	for (int attempt = 0; attempt < 3 && claim == CLAIM_RACED; attempt++)
 		claim = claim_request(slot, thread);
@@ -411,6 +459,6 @@ __noinline int deliver_send(__u32 slot, struct thread *thread)
 		return 0;
 	}
 	count(COMPLETIONS_MATCHED);
-	account_unit(queue, unit, series, delivery);
+	account_unit(queue, thread, series);
 	return 0;
 }

@@ -20,8 +20,7 @@ struct unit {
 	__u32 vendor_error;
 	__u8 operation;
 	__u8 status;
-	__u8 flags; /* of the entry */
-	__u8 pad;
+	__u8 flags, ambiguous; /* of the entry */
 	__u64 sequence;
 	__u64 stage_ns[STAGES];
 	__u64 busy_ns;
@@ -99,10 +98,23 @@ static __always_inline void split_stages(struct unit *unit)
 	}
 }
 
-/* How long the port needs for so many bytes. */
-static __always_inline __u64 busy_ns(__u64 bytes, __u64 ns_per_gib)
+#define GIB_SHIFT 30
+
+/* The same of less than 1 GiB: user space keeps ns_per_gib below 2^36. */
+static __always_inline __u64 busy_part_ns(__u64 bytes, __u64 ns_per_gib)
 {
 	if (bytes < 1ULL << 28)
-		return bytes * ns_per_gib >> 30;
-	return (bytes >> 10) * ns_per_gib >> 20;
+		return bytes * ns_per_gib >> GIB_SHIFT;
+	return (bytes >> 10) * ns_per_gib >> (GIB_SHIFT - 10);
+}
+
+/* How long the port needs for so many bytes. A request may hang while others move
+ * any number of them. */
+static __always_inline __u64 busy_ns(__u64 bytes, __u64 ns_per_gib)
+{
+	__u64 whole = bytes >> GIB_SHIFT;
+
+	if (whole >= 1ULL << 28)
+		return ~0ULL;
+	return whole * ns_per_gib + busy_part_ns(bytes & ((1ULL << GIB_SHIFT) - 1), ns_per_gib);
 }

@@ -83,9 +83,7 @@ static __noinline enum direction direction_of_failure(struct queue *queue, struc
 		return delivery->cq_address == queue->recv_cq ? DIRECTION_RECEIVE : DIRECTION_SEND;
 
 	bool receives_due = queue->srq || !queue->recv_known || queue->recv_posted > queue->recv_completed;
-	struct search search;
-	search_queue(&search, queue, delivery->wc.wr_id, true, &delivery->steps);
-	bool send_due = search.is_found || search.has_unsignaled;
+	bool send_due = may_be_outstanding(queue, delivery->wc.wr_id, &delivery->steps);
 
 	if (send_due)
 		return receives_due ? DIRECTION_UNKNOWN : DIRECTION_SEND;
@@ -340,7 +338,7 @@ static __always_inline void poll_returned(int result, __u64 cookie)
 	}
 	struct cq *cq = cq_of(&delivery->caller, call->object);
 	if (cq)
-		note_poller(cq, caller.tid);
+		note_poller(cq, caller.tid, call->entry_ns);
 	if (n) {
 		if (bpf_probe_read_user(&delivery->cq_context, sizeof(delivery->cq_context),
 					(void *)(call->object + IBV_CQ_CONTEXT))) {

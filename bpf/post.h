@@ -74,7 +74,7 @@ static __always_inline void follow_post(struct queue *queue, __u32 slot, struct 
 	call->generation = queue->generation;
 	if (chain->unreadable) {
 		call->unread = chain->wr;
-		__sync_fetch_and_add(&queue->undecided, 1);
+		note_undecided(queue, call->entry_ns);
 	}
 	record_chain(queue, call, chain, thread->caller.tid, first);
 	queue->activity_ns = call->entry_ns;

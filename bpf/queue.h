@@ -139,7 +139,9 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 		return queue;
 	}
 
-	/* Another thread of the process made it first. */
+	/* Another thread of the process made it first: the slot is nobody's again,
+	 * and user space must not take the key for a queue of its own. */
+	__builtin_memset(&queue->key, 0, sizeof(queue->key));
 	bpf_map_push_elem(&free_queues, &index, BPF_ANY);
 	return find_queue(key, slot);
 }

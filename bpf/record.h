@@ -60,6 +60,7 @@ static __always_inline void write_request(struct filling *filling, struct queue 
 	entry->cpu = bpf_get_smp_processor_id();
 	entry->outstanding = filling->outstanding;
 	entry->flags = filling->flags | (signaled ? ENTRY_SIGNALED : 0);
+	entry->ambiguous = 0;
 	entry->skipped_at = 0;
 	/* Until here the word is that of an earlier life, in which it finished. */
 	__sync_lock_test_and_set(&entry->word, entry_word(queue, sequence, ENTRY_LIVE));
@@ -204,7 +205,8 @@ static __always_inline __u32 hindrance(struct queue *queue, struct chain *chain)
 
 	if (chain->deeper)
 		return LOST_CHAIN_TOO_DEEP;
-	if (tail - *(volatile __u64 *)&queue->head + chain->count > DEPTH_LIMIT)
+	/* Others may have moved the head past this tail since it was read. */
+	if ((__s64)(tail - *(volatile __u64 *)&queue->head + chain->count) > DEPTH_LIMIT)
 		return LOST_QUEUE_TOO_DEEP;
 	if (chain->count == 1 && place_of(queue, tail).kind == PLACE_ENTRY)
 		return 0;

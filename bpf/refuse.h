@@ -126,15 +126,55 @@ static __always_inline struct queue *queue_of_call(struct call *call)
 }
 
 /* The list of a post went on where it could not be read, on a page that was not
- * there at that moment. Did the provider stop there? */
+ * there at that moment, and whether the provider stopped there is undecided. The
+ * time is noted before the number rises: give_up_undecided() reads them in the
+ * opposite order. */
+static __always_inline void note_undecided(struct queue *queue, __u64 entry_ns)
+{
+	*(volatile __u64 *)&queue->undecided_ns = entry_ns;
+	__sync_fetch_and_add(&queue->undecided, 1);
+}
+
+/* One that cannot be taken off now is given up later. */
+static __always_inline void take_off_undecided(struct queue *queue)
+{
+	for (int i = 0; i < 4; i++) {
+		__u32 n = *(volatile __u32 *)&queue->undecided;
+
+		if (!n || __sync_val_compare_and_swap(&queue->undecided, n, n - 1) == n)
+			return;
+	}
+}
+
 static __always_inline void decide_unread(struct queue *queue, struct call *call, bool posted)
 {
 	if (!call->unread)
 		return;
 	call->unread = 0;
+	if (call->entry_ns <= *(volatile __u64 *)&queue->given_up_ns)
+		return;
 	if (posted)
 		give_up(queue, LOST_READ_WR, 1);
-	__sync_fetch_and_sub(&queue->undecided, 1);
+	take_off_undecided(queue);
+}
+
+/* How long it stays undecided: nothing more may be seen of the thread. */
+#define UNDECIDED_NS 1000000000ULL
+
+static __always_inline void give_up_undecided(struct queue *queue, __u64 now)
+{
+	__u32 n = *(volatile __u32 *)&queue->undecided;
+
+	if (!n)
+		return;
+	__u64 last = *(volatile __u64 *)&queue->undecided_ns;
+	if (now < last + UNDECIDED_NS)
+		return;
+	/* At no moment is the queue certain. */
+	queue->sync = QUEUE_UNSYNCED;
+	*(volatile __u64 *)&queue->given_up_ns = last;
+	if (__sync_val_compare_and_swap(&queue->undecided, n, 0) == n)
+		give_up(queue, LOST_READ_WR, n);
 }
 
 /* The call before is over, and its return was not seen. */

@@ -9,6 +9,7 @@
 #include "measure.h"
 #include "process.h"
 #include "series.h"
+#include "thread.h"
 
 static __always_inline __u64 wakeup_flag(void)
 {
@@ -31,14 +32,14 @@ static __always_inline void copy_span(struct slow_event *event, struct queue *qu
 	}
 }
 
-static __noinline void report_slow(struct queue *queue, struct unit *unit, const struct delivery *delivery)
+/* The record is made before there is room for it in the ring buffer: a thread that
+ * is preempted between the two would keep all that comes after it from the reader. */
+static __noinline void report_slow(struct queue *queue, struct thread *thread)
 {
-	struct slow_event *event = bpf_ringbuf_reserve(&slow_events, sizeof(*event), 0);
+	const struct delivery *delivery = &thread->delivery;
+	struct unit *unit = &thread->unit;
+	struct slow_event *event = &thread->event;
 
-	if (!event) {
-		count(LOSS_EVENT_DROPPED);
-		return;
-	}
 	event->incarnation = queue->key.incarnation;
 	event->start_ns = queue->start_ns;
 	event->context = queue->key.object;
@@ -70,13 +71,14 @@ static __noinline void report_slow(struct queue *queue, struct unit *unit, const
 	event->status = unit->status;
 	event->known_stages = unit->known_stages;
 	event->has_busy = unit->has_busy;
-	bpf_ringbuf_submit(event, wakeup_flag());
+	if (bpf_ringbuf_output(&slow_events, event, sizeof(*event), wakeup_flag()))
+		count(LOSS_EVENT_DROPPED);
 }
 
 /* Adds a measured unit to its series, and reports it when it was slow. */
-static __always_inline void account_unit(struct queue *queue, struct unit *unit, struct series *series,
-					 struct delivery *delivery)
+static __always_inline void account_unit(struct queue *queue, struct thread *thread, struct series *series)
 {
+	struct unit *unit = &thread->unit;
 	struct device *device = device_at(queue->device);
 	__u64 rate = device ? device->ns_per_gib : 0;
 	__u64 duration = unit->delivered_ns - unit->posted_ns;
@@ -103,5 +105,5 @@ static __always_inline void account_unit(struct queue *queue, struct unit *unit,
 		count(SLOW_BELOW_FLOOR);
 		return;
 	}
-	report_slow(queue, unit, delivery);
+	report_slow(queue, thread);
 }

@@ -14,10 +14,11 @@
  * first. */
 #define POST_MOST_NS 10000000000ULL
 
-static __always_inline bool is_being_posted(struct queue *queue, __u64 sequence, struct entry *entry, __u64 now)
+static __always_inline bool is_being_posted(struct queue *queue, __u64 sequence, struct entry *entry, __u64 now,
+					    __u32 *steps)
 {
 	return (*(volatile __u64 *)&entry->returned & RETURNED_NS) == 0 && now - entry->posted_ns < POST_MOST_NS &&
-	       !has_posted_again(queue, sequence, entry);
+	       !has_posted_again(queue, sequence, entry, steps);
 }
 
 /* Whether so many completions of later requests were delivered first, and for
@@ -33,11 +34,12 @@ static __always_inline bool is_overdue(struct queue *queue, struct entry *entry,
 
 /* Gives up the oldest skipped entry when it is overdue, and with it the
  * alignment of the queue. */
-static __always_inline void expire_skipped(struct queue *queue, __u64 sequence, __u64 now)
+static __always_inline void expire_skipped(struct queue *queue, __u64 sequence, __u64 now, __u32 *steps)
 {
 	struct place place = place_of(queue, sequence);
 
-	if (place.kind != PLACE_ENTRY || !is_overdue(queue, place.entry, now) || is_being_posted(queue, sequence, place.entry, now))
+	if (place.kind != PLACE_ENTRY || !is_overdue(queue, place.entry, now) ||
+	    is_being_posted(queue, sequence, place.entry, now, steps))
 		return;
 	if (!entry_moves(place.entry, entry_word(queue, sequence, ENTRY_LIVE), ENTRY_LOST))
 		return;

@@ -23,15 +23,16 @@ static __always_inline void note_poster(struct queue *queue, __u32 tid)
 		return;
 	__sync_lock_test_and_set(&queue->last_poster, tid);
 	__u64 tail = *(volatile __u64 *)&queue->tail;
+	__u64 mark = 0;
 
 	for (int i = 0; i < 4; i++) {
-		__u64 mark = *(volatile __u64 *)&queue->overlap_mark;
-
+		mark = *(volatile __u64 *)&queue->overlap_mark;
 		if (mark >= tail || __sync_val_compare_and_swap(&queue->overlap_mark, mark, tail) == mark)
 			return;
 	}
-	/* Too much of a crowd: everything may overlap. */
-	__sync_lock_test_and_set(&queue->overlap_mark, ~0ULL);
+	/* A crowd. The mark only rises, so that with what it lacked when it was
+	 * last read it is past the tail, and not far. */
+	__sync_fetch_and_add(&queue->overlap_mark, tail - mark);
 }
 
 static __always_inline bool may_overlap(struct queue *queue, __u64 sequence)
@@ -83,7 +84,7 @@ LOOP_BODY(find_rival, struct rival_search)
 		return NEXT;
 	if (place.entry->wr_id == state->wr_id && (state->any || place.entry->tid != state->tid)) {
 		/* What is left over when the other one was taken is no more certain. */
-		place.entry->flags |= ENTRY_AMBIGUOUS;
+		place.entry->ambiguous = 1;
 		state->found = true;
 	}
 	return NEXT;
@@ -114,8 +115,9 @@ LOOP_BODY(find_repost, struct repost_search)
 	return STOP;
 }
 
-/* Whether the thread of an entry is known to have posted on the queue again. */
-static __noinline bool has_posted_again(struct queue *queue, __u64 sequence, struct entry *entry)
+/* Whether the thread of an entry is known to have posted on the queue again, by
+ * what is within the steps that are left. */
+static __noinline bool has_posted_again(struct queue *queue, __u64 sequence, struct entry *entry, __u32 *steps)
 {
 	struct repost_search search = {
 		.queue = queue,
@@ -125,6 +127,9 @@ static __noinline bool has_posted_again(struct queue *queue, __u64 sequence, str
 		.tid = entry->tid,
 	};
 
+	if (search.sequence + *steps < search.end)
+		search.end = search.sequence + *steps;
 	LOOP(find_repost, &search);
+	*steps -= search.sequence - sequence - 1;
 	return search.found;
 }

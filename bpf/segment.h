@@ -52,28 +52,6 @@ static __always_inline struct place place_of(struct queue *queue, __u64 sequence
 	return place_in(*(volatile __u32 *)&queue->directory[directory_index(sequence)], sequence);
 }
 
-/* Makes sure that there is memory for a sequence number; false when there is
- * none, or its slot is still in use by an earlier lap. */
-static __always_inline bool provide_segment(struct queue *queue, __u64 sequence)
-{
-	__u32 *slot = &queue->directory[directory_index(sequence)];
-	__u32 value = *(volatile __u32 *)slot;
-
-	if ((value & 0xffff) == 0) {
-		__u32 index = 0;
-		if (bpf_map_pop_elem(&free_segments, &index))
-			return false;
-		__u32 mine = directory_lap(sequence) | (index + 1);
-		__u32 found = __sync_val_compare_and_swap(slot, value, mine);
-
-		if (found == value)
-			return true;
-		bpf_map_push_elem(&free_segments, &index, BPF_ANY);
-		value = found;
-	}
-	return (value & 0xffff) && (value & 0xffff0000) == directory_lap(sequence);
-}
-
 /* Gives back the segment that ends before the sequence number, once. */
 static __always_inline void release_segment_before(struct queue *queue, __u64 sequence)
 {
@@ -87,4 +65,34 @@ static __always_inline void release_segment_before(struct queue *queue, __u64 se
 		return;
 	__u32 index = (value & 0xffff) - 1;
 	bpf_map_push_elem(&free_segments, &index, BPF_ANY);
+}
+
+/* Makes sure that there is memory for a sequence number; false when there is
+ * none, or its slot is still in use by an earlier lap. A thread may have stalled
+ * since it read the sequence number from the tail: once the head is past the
+ * segment nobody else would give it back, and the next lap found its slot in use
+ * for ever. */
+static __always_inline bool provide_segment(struct queue *queue, __u64 sequence)
+{
+	__u32 *slot = &queue->directory[directory_index(sequence)];
+	__u32 value = *(volatile __u32 *)slot;
+
+	if ((value & 0xffff) == 0) {
+		__u32 index = 0;
+		if (bpf_map_pop_elem(&free_segments, &index))
+			return false;
+		__u32 mine = directory_lap(sequence) | (index + 1);
+		__u32 found = __sync_val_compare_and_swap(slot, value, mine);
+
+		if (found == value) {
+			__u64 next = (sequence | (SEGMENT_ENTRIES - 1)) + 1;
+
+			if (*(volatile __u64 *)&queue->head >= next)
+				release_segment_before(queue, next);
+			return true;
+		}
+		bpf_map_push_elem(&free_segments, &index, BPF_ANY);
+		value = found;
+	}
+	return (value & 0xffff) && (value & 0xffff0000) == directory_lap(sequence);
 }

@@ -213,7 +213,23 @@ int enter_modify_qp(struct pt_regs *ctx)
 {
 	keep_own_stack(ctx);
 	modify_entered(ARG1(ctx), ARG2(ctx), ARG3(ctx));
-	watch_functions(ARG1(ctx));
+	return 0;
+}
+
+SEC("uretprobe/ibv_modify_qp")
+int leave_modify_qp(struct pt_regs *ctx)
+{
+	keep_own_stack(ctx);
+	struct thread *thread = this_thread();
+
+	if (!thread || !thread->modify_qp)
+		return 0;
+	__u64 qp = thread->modify_qp;
+	if ((int)RET(ctx) == 0) {
+		modified(thread);
+		watch_functions(qp);
+	}
+	thread->modify_qp = 0;
 	return 0;
 }
 
@@ -222,6 +238,14 @@ int enter_destroy_qp(struct pt_regs *ctx)
 {
 	keep_own_stack(ctx);
 	destroy_entered(ARG1(ctx));
+	return 0;
+}
+
+SEC("uprobe/ibv_destroy_srq")
+int enter_destroy_srq(struct pt_regs *ctx)
+{
+	keep_own_stack(ctx);
+	srq_destroy_entered(ARG1(ctx));
 	return 0;
 }
 

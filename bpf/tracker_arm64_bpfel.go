@@ -124,6 +124,7 @@ const (
 type TrackerCq struct {
 	_           structs.HostLayout
 	ShortPollNs uint64
+	PolledNs    uint64
 	Poller      uint32
 	Shared      uint32
 }
@@ -173,7 +174,8 @@ type TrackerEntry struct {
 	Outstanding uint32
 	Operation   uint8
 	Flags       uint8
-	Pad         [2]uint8
+	Ambiguous   uint8
+	Pad         uint8
 	SkippedAt   uint32
 }
 
@@ -388,6 +390,8 @@ type TrackerQueue struct {
 	RecvCq        uint64
 	Srq           uint64
 	LastId        uint64
+	UndecidedNs   uint64
+	GivenUpNs     uint64
 	Indexed       uint32
 	LastPoster    uint32
 	Undecided     uint32
@@ -657,6 +661,10 @@ type TrackerThread struct {
 	CreateAttr      uint64
 	CommandQp       uint64
 	CommandAttr     uint64
+	ModifyQp        uint64
+	ModifyAttr      uint64
+	ModifyMask      uint32
+	ModifyState     uint32
 	CostNs          uint64
 	CostTick        uint32
 	Hits            uint32
@@ -730,7 +738,7 @@ type TrackerThread struct {
 		Operation   uint8
 		Status      uint8
 		Flags       uint8
-		Pad         uint8
+		Ambiguous   uint8
 		Sequence    uint64
 		StageNs     [6]uint64
 		BusyNs      uint64
@@ -738,7 +746,8 @@ type TrackerThread struct {
 		HasBusy     uint8
 		Pad2        [6]uint8
 	}
-	Set TrackerExtendedSet
+	Set   TrackerExtendedSet
+	Event TrackerSlowEvent
 }
 
 type TrackerTraceContext struct {
@@ -785,6 +794,7 @@ const (
 	TrackerProgEnterCmdCreateQp   = "enter_cmd_create_qp"
 	TrackerProgEnterCreateQp      = "enter_create_qp"
 	TrackerProgEnterDestroyQp     = "enter_destroy_qp"
+	TrackerProgEnterDestroySrq    = "enter_destroy_srq"
 	TrackerProgEnterExtendedPoll  = "enter_extended_poll"
 	TrackerProgEnterExtendedPost  = "enter_extended_post"
 	TrackerProgEnterModifyQp      = "enter_modify_qp"
@@ -796,6 +806,7 @@ const (
 	TrackerProgEnterWrComplete    = "enter_wr_complete"
 	TrackerProgLeaveCmdCreateQp   = "leave_cmd_create_qp"
 	TrackerProgLeaveCreateQp      = "leave_create_qp"
+	TrackerProgLeaveModifyQp      = "leave_modify_qp"
 	TrackerProgLeaveNextPoll      = "leave_next_poll"
 	TrackerProgLeavePollCq        = "leave_poll_cq"
 	TrackerProgLeavePostRecv      = "leave_post_recv"
@@ -882,6 +893,7 @@ type TrackerProgramSpecs struct {
 	EnterCmdCreateQp  *ebpf.ProgramSpec `ebpf:"enter_cmd_create_qp"`
 	EnterCreateQp     *ebpf.ProgramSpec `ebpf:"enter_create_qp"`
 	EnterDestroyQp    *ebpf.ProgramSpec `ebpf:"enter_destroy_qp"`
+	EnterDestroySrq   *ebpf.ProgramSpec `ebpf:"enter_destroy_srq"`
 	EnterExtendedPoll *ebpf.ProgramSpec `ebpf:"enter_extended_poll"`
 	EnterExtendedPost *ebpf.ProgramSpec `ebpf:"enter_extended_post"`
 	EnterModifyQp     *ebpf.ProgramSpec `ebpf:"enter_modify_qp"`
@@ -893,6 +905,7 @@ type TrackerProgramSpecs struct {
 	EnterWrComplete   *ebpf.ProgramSpec `ebpf:"enter_wr_complete"`
 	LeaveCmdCreateQp  *ebpf.ProgramSpec `ebpf:"leave_cmd_create_qp"`
 	LeaveCreateQp     *ebpf.ProgramSpec `ebpf:"leave_create_qp"`
+	LeaveModifyQp     *ebpf.ProgramSpec `ebpf:"leave_modify_qp"`
 	LeaveNextPoll     *ebpf.ProgramSpec `ebpf:"leave_next_poll"`
 	LeavePollCq       *ebpf.ProgramSpec `ebpf:"leave_poll_cq"`
 	LeavePostRecv     *ebpf.ProgramSpec `ebpf:"leave_post_recv"`
@@ -1103,6 +1116,7 @@ type TrackerPrograms struct {
 	EnterCmdCreateQp  *ebpf.Program `ebpf:"enter_cmd_create_qp"`
 	EnterCreateQp     *ebpf.Program `ebpf:"enter_create_qp"`
 	EnterDestroyQp    *ebpf.Program `ebpf:"enter_destroy_qp"`
+	EnterDestroySrq   *ebpf.Program `ebpf:"enter_destroy_srq"`
 	EnterExtendedPoll *ebpf.Program `ebpf:"enter_extended_poll"`
 	EnterExtendedPost *ebpf.Program `ebpf:"enter_extended_post"`
 	EnterModifyQp     *ebpf.Program `ebpf:"enter_modify_qp"`
@@ -1114,6 +1128,7 @@ type TrackerPrograms struct {
 	EnterWrComplete   *ebpf.Program `ebpf:"enter_wr_complete"`
 	LeaveCmdCreateQp  *ebpf.Program `ebpf:"leave_cmd_create_qp"`
 	LeaveCreateQp     *ebpf.Program `ebpf:"leave_create_qp"`
+	LeaveModifyQp     *ebpf.Program `ebpf:"leave_modify_qp"`
 	LeaveNextPoll     *ebpf.Program `ebpf:"leave_next_poll"`
 	LeavePollCq       *ebpf.Program `ebpf:"leave_poll_cq"`
 	LeavePostRecv     *ebpf.Program `ebpf:"leave_post_recv"`
@@ -1133,6 +1148,7 @@ func (p *TrackerPrograms) Close() error {
 		p.EnterCmdCreateQp,
 		p.EnterCreateQp,
 		p.EnterDestroyQp,
+		p.EnterDestroySrq,
 		p.EnterExtendedPoll,
 		p.EnterExtendedPost,
 		p.EnterModifyQp,
@@ -1144,6 +1160,7 @@ func (p *TrackerPrograms) Close() error {
 		p.EnterWrComplete,
 		p.LeaveCmdCreateQp,
 		p.LeaveCreateQp,
+		p.LeaveModifyQp,
 		p.LeaveNextPoll,
 		p.LeavePollCq,
 		p.LeavePostRecv,

@@ -68,9 +68,8 @@ enum entry_state {
 };
 
 #define ENTRY_SIGNALED (1 << 0)
-#define ENTRY_AMBIGUOUS (1 << 1) /* another completion may be its own */
-#define ENTRY_RETURNS (1 << 2)	 /* the return of its post is probed */
-#define ENTRY_BUILT (1 << 3)	 /* posted through ibv_qp_ex: as long as entries are probed, returns are */
+#define ENTRY_RETURNS (1 << 1)	 /* the return of its post is probed */
+#define ENTRY_BUILT (1 << 2)	 /* posted through ibv_qp_ex: as long as entries are probed, returns are */
 
 struct entry {
 	__u64 word; /* owner tag << 8 | state */
@@ -84,7 +83,10 @@ struct entry {
 	__u32 outstanding;
 	__u8 operation;
 	__u8 flags;
-	__u8 pad[2];
+	/* Another completion may be its own. Apart from flags: who finds a rival may
+	 * be late, and then it is another entry that is not timed. */
+	__u8 ambiguous;
+	__u8 pad;
 	__u32 skipped_at; /* the queue's completions when a later one was delivered first, 0: never */
 };
 _Static_assert(sizeof(struct entry) == 64, "one cache line");
@@ -137,6 +139,8 @@ struct queue {
 	__u64 overlap_mark; /* requests before it may overlap with another thread's, see rival.h */
 	__u64 send_cq, recv_cq, srq;
 	__u64 last_id; /* wr_id of the last signaled post */
+	__u64 undecided_ns; /* the entry of the last post that counts in undecided */
+	__u64 given_up_ns;  /* those of posts entered until then were given up */
 
 	__u32 indexed;	   /* it is in queue_index, or was until it ended */
 	__u32 last_poster; /* the thread that posted last */
@@ -164,6 +168,7 @@ struct cq_key {
 
 struct cq {
 	__u64 short_poll_ns; /* entry of the last poll that came back with fewer than asked */
+	__u64 polled_ns;     /* entry of the last poll that was seen to return */
 	__u32 poller;	     /* the first thread whose poll was seen to return */
 	__u32 shared;	     /* another one polls it, too */
 };

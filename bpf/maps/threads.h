@@ -46,6 +46,9 @@ struct thread {
 	__u64 site_wc, site_stack, site_instruction, site_ns;
 	__u64 create_attr;		/* of the ibv_create_qp it is in */
 	__u64 command_qp, command_attr; /* of the ibv_cmd_create_qp it is in */
+	/* Of the ibv_modify_qp it is in, and the QP's state at its entry. */
+	__u64 modify_qp, modify_attr;
+	__u32 modify_mask, modify_state;
 	/* What its probes cost since the last look, see cost.h. */
 	__u64 cost_ns;
 	__u32 cost_tick;
@@ -60,6 +63,7 @@ struct thread {
 	struct delivery delivery;
 	struct unit unit;
 	struct extended_set set; /* that was read of an object */
+	struct slow_event event; /* to be reported */
 };
 
 /* The kernel frees it with the thread: nothing leaks when one is killed inside

@@ -16,13 +16,14 @@ const (
 	CreateQP
 	ModifyQP
 	DestroyQP
+	DestroySRQ
 	CmdCreateQP
 	numFunctions
 )
 
 var functionNames = [numFunctions]string{
 	"post_send", "post_recv", "post_srq_recv", "poll_cq",
-	"verbs_set_ops", "ibv_create_qp", "ibv_modify_qp", "ibv_destroy_qp", "ibv_cmd_create_qp",
+	"verbs_set_ops", "ibv_create_qp", "ibv_modify_qp", "ibv_destroy_qp", "ibv_destroy_srq", "ibv_cmd_create_qp",
 }
 
 // String returns the name of the function, for a provider that of the member

@@ -66,6 +66,7 @@ func (a *analysis) exports(lib *Library) error {
 		"ibv_create_qp":        CreateQP,
 		"ibv_modify_qp":        ModifyQP,
 		"ibv_destroy_qp":       DestroyQP,
+		"ibv_destroy_srq":      DestroySRQ,
 		"ibv_cmd_create_qp":    CmdCreateQP,
 		"ibv_cmd_create_qp_ex": CmdCreateQP, "ibv_cmd_create_qp_ex2": CmdCreateQP,
 	}

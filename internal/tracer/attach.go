@@ -28,10 +28,12 @@ type point struct {
 var controlPath = []point{
 	{provider.CreateQP, bpf.TrackerProgLeaveCreateQp, true},
 	{provider.CmdCreateQP, bpf.TrackerProgLeaveCmdCreateQp, true},
+	{provider.ModifyQP, bpf.TrackerProgLeaveModifyQp, true},
 	{provider.CreateQP, bpf.TrackerProgEnterCreateQp, false},
 	{provider.CmdCreateQP, bpf.TrackerProgEnterCmdCreateQp, false},
 	{provider.ModifyQP, bpf.TrackerProgEnterModifyQp, false},
 	{provider.DestroyQP, bpf.TrackerProgEnterDestroyQp, false},
+	{provider.DestroySRQ, bpf.TrackerProgEnterDestroySrq, false},
 	{provider.SetOps, bpf.TrackerProgEnterSetOps, false},
 }
 
@@ -152,7 +154,7 @@ func offsetsOf(library *provider.Library, p point) []uint64 {
 
 func hasReturnProbe(function provider.Function) bool {
 	switch function {
-	case provider.ModifyQP, provider.DestroyQP, provider.SetOps:
+	case provider.DestroyQP, provider.DestroySRQ, provider.SetOps:
 		return false
 	default:
 		return true

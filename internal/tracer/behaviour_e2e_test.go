@@ -111,6 +111,26 @@ func TestSaturatedPortIsNotSlow(t *testing.T) {
 	}
 }
 
+// A request during which a port was busy for hours is not slow: 512 GiB at 2^35 ns
+// for each are 4.9 hours, 2^44 ns, at which shorter arithmetic begins anew at 0.
+func TestBusyForHoursIsNotSlow(t *testing.T) {
+	const rate = 31.25e6
+	tr := startTracer(t, tracer.Config{
+		Threshold: 50 * time.Microsecond,
+		Rate:      func(string) (float64, bool) { return rate, true },
+	})
+	r := simulate(t, tr, "rate", "--requests", "4000", "--seconds", "20", "--qps", "1", "--rate", "0",
+		"--rate-gbps", "0", "--size", "1073741824", "--depth", "512", "--latency-us", "20000")
+	r.checkBooks()
+	if len(r.seen) > 0 {
+		t.Errorf("%d of %d were slow, the first took %v and the port was busy for %v",
+			len(r.seen), r.matched(), r.seen[0].Duration(), r.seen[0].Busy)
+	}
+	if r.matched() < 2000 {
+		t.Errorf("only %d were timed: this says nothing", r.matched())
+	}
+}
+
 // A request that never completes is reported once, within five seconds.
 func TestHangIsReportedOnce(t *testing.T) {
 	tr := startTracer(t, tracer.Config{Threshold: 50 * time.Microsecond})

@@ -217,24 +217,46 @@ func (s *coreSide) deviceIndex(name string) (uint32, bool) {
 		return index, true
 	}
 	s.devices = map[string]uint32{}
-	var index uint32
-	var label bpf.ResourcesDeviceLabel
-	entries := s.collection.Maps[bpf.ResourcesMapKernelDevices].Iterate()
-	for entries.Next(&index, &label) {
-		name := commName(label.Name[:])
+	for index, name := range s.deviceNames() {
 		s.devices[name] = max(s.devices[name], index)
 	}
 	index, ok := s.devices[name]
 	return index, ok
 }
 
-// sweep removes the QPs that were destroyed some time ago.
-func (s *coreSide) sweep(now uint64) error {
+// deviceNames are the names of the kernel's devices by index.
+func (s *coreSide) deviceNames() map[uint32]string {
+	names := map[uint32]string{}
+	var index uint32
+	var label bpf.ResourcesDeviceLabel
+	entries := s.collection.Maps[bpf.ResourcesMapKernelDevices].Iterate()
+	for entries.Next(&index, &label) {
+		names[index] = commName(label.Name[:])
+	}
+	return names
+}
+
+// namedQP is a QP number on a device.
+type namedQP struct {
+	device string
+	number uint32
+}
+
+// sweep removes the QPs that were destroyed some time ago, and returns all that
+// were destroyed since the time before.
+func (s *coreSide) sweep(now uint64) (map[namedQP]bpf.ResourcesKernelQp, error) {
+	destroyed := map[namedQP]bpf.ResourcesKernelQp{}
+	names := s.deviceNames()
 	var key bpf.ResourcesKernelQpKey
 	var qp bpf.ResourcesKernelQp
-	return deleteMatching(s.collection.Maps[bpf.ResourcesMapKernelQps], &key, &qp, func() bool {
-		return qp.EndedNs != 0 && now > qp.EndedNs+uint64(quarantine)
+	err := deleteMatching(s.collection.Maps[bpf.ResourcesMapKernelQps], &key, &qp, func() bool {
+		if qp.EndedNs == 0 {
+			return false
+		}
+		destroyed[namedQP{names[key.Device], key.QpNum}] = qp
+		return now > qp.EndedNs+uint64(quarantine)
 	})
+	return destroyed, err
 }
 
 // coreModules are the modules that the probes stand in. Their types are those of

@@ -99,6 +99,20 @@ func DigestedKinds(t *Tracer) (map[bpf.TrackerExtendedKind]bool, error) {
 	return kinds, entries.Err()
 }
 
+// EndsOfSRQs are the reasons for which Shared Receive Queues ended whose slots were
+// not recycled yet, "" for those that are in use.
+func EndsOfSRQs(t *Tracer) (reasons []string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err = t.side.forEachQueue(func(_ uint32, q *bpf.TrackerQueue) error {
+		if q.Key.QpNum == srqNumber {
+			reasons = append(reasons, endNames[q.End])
+		}
+		return nil
+	})
+	return reasons, err
+}
+
 // MapSize is the memory of a map as estimated and as the kernel tells.
 type MapSize struct{ Estimated, Told uint64 }
 

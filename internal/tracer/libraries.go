@@ -44,7 +44,8 @@ func newLibraries(side *kernelSide, kind linkKind) *libraries {
 		refused:     map[fileKey]refusal{},
 		duplicates:  map[fileKey]provider.FileID{},
 	}
-	for cookie := range side.libraries.length {
+	// A queue on which nothing was posted yet has no library: its cookie is 0.
+	for cookie := uint32(1); cookie < side.libraries.length; cookie++ {
 		l.cookies = append(l.cookies, cookie)
 	}
 	return l
@@ -107,7 +108,7 @@ func (l *libraries) vacate(id provider.FileID) (*attachment, error) {
 // attach probes an open file whose place is vacant, and takes it over.
 func (l *libraries) attach(file provider.File, open *os.File) (*attachment, error) {
 	if len(l.cookies) == 0 {
-		return nil, errors.Join(fmt.Errorf("probing %s: %d libraries are probed already", file.DisplayPath, l.side.libraries.length), open.Close())
+		return nil, errors.Join(fmt.Errorf("probing %s: %d libraries are probed already", file.DisplayPath, l.side.libraries.length-1), open.Close())
 	}
 	a, err := newAttachment(file, open, l.cookies[0])
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,45 @@ func TestPostOutOfMemoryIsNoWrongPair(t *testing.T) {
 	// What came before was certain, and what comes after is not.
 	if got := r.completions(); got.Matched < 1000 || got.Unsynced < 1000 {
 		t.Errorf("2,000 of 8,000 requests come before the loss, but %+v", got)
+	}
+}
+
+// The thread ends with the post that could not be followed, and nothing more is seen
+// of it: the request is given up in the end, and the queue aligned anew.
+func TestPostOutOfMemoryOfThreadThatEnds(t *testing.T) {
+	tr := startTracer(t, everything)
+	r := simulate(t, tr, "rate", "--requests", "12000", "--seconds", "20", "--qps", "1", "--rate", "4000",
+		"--depth", "64", "--evict-post", "1000", "--evict-apart")
+	r.checkBooks()
+	r.checkCounts()
+	r.checkPairs()
+	if got := r.completions(); got.Matched < 4000 || got.Unsynced == 0 || r.lost("unreadable_request") == 0 {
+		t.Errorf("of 12,000 requests one was not read, but %+v", got)
+	}
+}
+
+// A call of ibv_modify_qp that is refused changes nothing: the queue goes on with
+// what is outstanding, and no completion of that is taken for a later request.
+func TestRefusedModifyIsNoWrongPair(t *testing.T) {
+	tr := startTracer(t, everything)
+	r := simulate(t, tr, "rate", "--requests", "4000", "--seconds", "20", "--qps", "1", "--rate", "4000",
+		"--depth", "64", "--latency-us", "3000", "--wr-ids", "1", "--refuse-every", "50")
+	r.checkBooks()
+	r.checkCounts()
+	r.checkPairs()
+	if got := r.completions(); got.Matched != r.truth.Counts.Completions {
+		t.Errorf("%d of %d were timed: %+v", got.Matched, r.truth.Counts.Completions, got)
+	}
+}
+
+// A Shared Receive Queue ends when it is destroyed: another one may have its address
+// while the process lives.
+func TestSharedReceiveQueueEnds(t *testing.T) {
+	tr := startTracer(t, everything)
+	simulate(t, tr, "srq", "--seconds", "0.3").checkBooks()
+	ends, err := tracer.EndsOfSRQs(tr)
+	if err != nil || !slices.Equal(ends, []string{"destroy"}) {
+		t.Errorf("the ends of Shared Receive Queues are %q, %v", ends, err)
 	}
 }
 

@@ -138,16 +138,17 @@ func (r *resources) find(id verbs.QueueID, device string) (bpf.ResourcesKernelQp
 	return qp, ok && owner == id.Process
 }
 
-// sweep removes the QPs that were destroyed some time ago. One goroutine calls it.
-func (r *resources) sweep(now uint64) error {
+// sweep removes the QPs that were destroyed some time ago, and returns those that
+// were destroyed since it last did. One goroutine calls it.
+func (r *resources) sweep(now uint64) (map[namedQP]bpf.ResourcesKernelQp, error) {
 	if now < r.nextSweep {
-		return nil
+		return nil, nil
 	}
 	r.nextSweep = now + uint64(sweepInterval)
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if r.side == nil {
-		return nil
+		return nil, nil
 	}
 	return r.side.sweep(now)
 }

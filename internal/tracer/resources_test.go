@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rdmaradar/rdmaradar/bpf"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -22,8 +23,8 @@ func TestResourcesWithoutCore(t *testing.T) {
 	if _, ok := r.probeInfo(); ok {
 		t.Error("there are probes")
 	}
-	if err := r.sweep(1 << 60); err != nil {
-		t.Error(err)
+	if destroyed, err := r.sweep(1 << 60); err != nil || len(destroyed) != 0 {
+		t.Errorf("destroyed %v, %v", destroyed, err)
 	}
 	if r.events() != nil || r.mapBytes() != 0 {
 		t.Error("there are maps")
@@ -44,6 +45,28 @@ func TestReturnsAreProbedBeforeEntries(t *testing.T) {
 		}
 		if strings.HasPrefix(p.function, userModule) != p.user {
 			t.Errorf("%s: of %s or not", p.function, userModule)
+		}
+	}
+}
+
+// A queue ends with its QP, not with an earlier one that had the number.
+func TestQueueOfDestroyedQP(t *testing.T) {
+	qp := bpf.ResourcesKernelQp{Tgid: 7, Incarnation: 70, EndedNs: 1000}
+	for name, c := range map[string]struct {
+		tgid        uint32
+		incarnation uint64
+		activity    uint64
+		want        bool
+	}{
+		"its own":                {7, 70, 999, true},
+		"the next of the number": {7, 70, 1001, false},
+		"of another process":     {8, 70, 999, false},
+		"of another program":     {7, 71, 999, false},
+	} {
+		q := bpf.TrackerQueue{ActivityNs: c.activity}
+		q.Key.Tgid, q.Key.Incarnation = c.tgid, c.incarnation
+		if got := isOfDestroyed(&q, &qp); got != c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -75,12 +75,14 @@ func processOf(key *bpf.TrackerQueueKey) verbs.ProcessID {
 	return verbs.ProcessID{TGID: key.Tgid, Incarnation: key.Incarnation}
 }
 
-// forEachQueue visits every slot that belongs to a queue, ended or not.
+// forEachQueue visits every slot that belongs to a queue, ended or not. A slot
+// that a thread is about to fill, or gives back because another one made the
+// queue first, was never in the index and belongs to none.
 func (k *kernelSide) forEachQueue(visit func(slot uint32, q *bpf.TrackerQueue) error) error {
-	tgid := unsafe.Offsetof(bpf.TrackerQueue{}.Key) + unsafe.Offsetof(bpf.TrackerQueueKey{}.Tgid)
+	indexed := unsafe.Offsetof(bpf.TrackerQueue{}.Indexed)
 	var raw [4]byte
 	for slot := range k.queues.length {
-		if err := k.queues.loadBytes(slot, tgid, raw[:]); err != nil {
+		if err := k.queues.loadBytes(slot, indexed, raw[:]); err != nil {
 			return err
 		}
 		if raw == [4]byte{} {
@@ -118,8 +120,14 @@ func (k *kernelSide) endQueues(now uint64, reason bpf.TrackerQueueEnd, matches f
 		if q.EndedNs != 0 || !matches(q) {
 			return nil
 		}
+		// The kernel side may end it at the same moment, and have another one
+		// with the key.
+		var named uint32
+		if err := k.maps.QueueIndex.Lookup(&q.Key, &named); err != nil || named != slot {
+			return nil
+		}
 		if err := k.maps.QueueIndex.Delete(&q.Key); err != nil {
-			return nil // The kernel side ended it at the same moment.
+			return nil
 		}
 		if err := k.queues.store32(slot, unsafe.Offsetof(q.End), uint32(reason)); err != nil {
 			return err
@@ -141,8 +149,13 @@ func (t *Tracer) forgetIdleCQs(now uint64) error {
 	var key bpf.TrackerCqKey
 	var value bpf.TrackerCq
 	return deleteMatching(t.side.maps.Cqs, &key, &value, func() bool {
-		return now > value.ShortPollNs+uint64(cqIdle)
+		return isIdle(&value, now)
 	})
+}
+
+// isIdle says whether nobody polled for long. A busy queue may have no short poll.
+func isIdle(cq *bpf.TrackerCq, now uint64) bool {
+	return now > max(cq.ShortPollNs, cq.PolledNs)+uint64(cqIdle)
 }
 
 // forgetCQs drops what is known of the Completion Queues that match.

@@ -101,7 +101,7 @@ func (k *kernelSide) queueInfo(q *bpf.TrackerQueue, now uint64, interval uint32,
 		RemoteQP:    q.RemoteQp,
 		Device:      name(q.Device),
 		Port:        q.Port,
-		State:       stateOf(q.Sync),
+		State:       stateOf(q),
 		SendCQ:      q.SendCq,
 		Outstanding: q.Outstanding,
 		Peak:        q.Outstanding,
@@ -124,8 +124,8 @@ func (k *kernelSide) queueInfo(q *bpf.TrackerQueue, now uint64, interval uint32,
 }
 
 // stateOf: a queue on which nothing was posted yet has nothing unknown on it.
-func stateOf(sync uint32) verbs.QueueState {
-	if bpf.TrackerQueueSync(sync) == bpf.TrackerQueueSyncQUEUE_UNSYNCED {
+func stateOf(q *bpf.TrackerQueue) verbs.QueueState {
+	if bpf.TrackerQueueSync(q.Sync) == bpf.TrackerQueueSyncQUEUE_UNSYNCED || q.Undecided != 0 {
 		return verbs.QueueUnsynced
 	}
 	return verbs.QueueSynced

@@ -277,7 +277,7 @@ func (t *Tracer) scan() error {
 		t.forgetIdleCQs(now),
 		t.dropDuplicates(),
 		t.libraries.reap(),
-		t.resources.sweep(now),
+		t.endDestroyed(now),
 	}
 	t.decideAboutAll()
 	for process, since := range t.ending {
@@ -333,6 +333,26 @@ func (t *Tracer) endDead(now uint64) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// endDestroyed ends the queues of QPs of which the kernel alone told the end:
+// those of static or renamed libraries.
+func (t *Tracer) endDestroyed(now uint64) error {
+	destroyed, err := t.resources.sweep(now)
+	if len(destroyed) == 0 {
+		return err
+	}
+	return errors.Join(err, t.side.endQueues(now, bpf.TrackerQueueEndEND_DESTROY, func(q *bpf.TrackerQueue) bool {
+		qp, ok := destroyed[namedQP{t.devices.name(q.Device), q.Key.QpNum}]
+		return ok && isOfDestroyed(q, &qp)
+	}))
+}
+
+// isOfDestroyed says whether the queue is of the QP that was destroyed, and not of
+// one that has its number by now.
+func isOfDestroyed(q *bpf.TrackerQueue, qp *bpf.ResourcesKernelQp) bool {
+	owner := verbs.ProcessID{TGID: qp.Tgid, Incarnation: qp.Incarnation}
+	return processOf(&q.Key) == owner && q.ActivityNs < qp.EndedNs
 }
 
 // endProcess ends everything that belongs to one incarnation of a process.

@@ -132,8 +132,11 @@ func (k *kernelSide) wakeQueues(cookie uint32, now uint64) error {
 }
 
 // resetQueues empties the queues of a library whose probes are gone, and returns
-// how many work requests were outstanding on them. No program runs on their data
-// at this time. The generation changes, so that a call that a thread is inside of
+// how many work requests were outstanding on them. What is stored here belongs to
+// the data path, of which no program runs on these queues at this time; those on
+// the control path may run and leave it alone. A queue on which nothing was posted
+// is of no library, and may get its first post from another one. The generation
+// changes, so that a call that a thread is inside of
 // is of no queue when it returns in a later window.
 func (k *kernelSide) resetQueues(cookie uint32) (lost uint64, err error) {
 	err = k.forEachQueue(func(slot uint32, q *bpf.TrackerQueue) error {

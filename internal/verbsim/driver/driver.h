@@ -202,6 +202,8 @@ struct queue *queue_open(struct driver *d, struct device *dev, const struct queu
 void queue_connect(struct driver *d, struct queue *q, uint32_t dest);
 void queue_error(struct driver *d, struct queue *q);
 void queue_reset(struct driver *d, struct queue *q);
+/* Asks the queue, which is at RTS, for what the device refuses: nothing changes. */
+void queue_refuse(struct driver *d, struct queue *q);
 void queue_destroy(struct driver *d, struct queue *q);
 struct queue *queue_find(struct device *dev, uint32_t qpn);
 uint64_t queue_outstanding(const struct queue *q);

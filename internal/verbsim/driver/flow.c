@@ -128,14 +128,49 @@ bool flow_fits(const struct flow *f)
 	return f->posts < f->credit && f->q->head - f->q->tail + f->chain <= f->limit;
 }
 
+struct single_post {
+	struct driver *d;
+	struct flow *f;
+	uint32_t accepted;
+	int err;
+};
+
+static void *post_single(void *argument)
+{
+	struct single_post *p = argument;
+
+	p->accepted = post_send(p->d, p->f->q, p->f->wrs, p->f->chain, &p->err);
+	return NULL;
+}
+
+/* Posts in a thread of its own, which does nothing else. */
+static uint32_t post_apart(struct driver *d, struct flow *f, int *err)
+{
+	struct single_post p = { .d = d, .f = f };
+	pthread_t thread;
+
+	*err = pthread_create(&thread, NULL, post_single, &p);
+	if (*err)
+		return 0;
+	pthread_join(thread, NULL);
+	*err = p.err;
+	return p.accepted;
+}
+
 void flow_post(struct driver *d, struct flow *f)
 {
+	bool evicts = f->posts + 1 == f->evict_post;
+	uint32_t accepted;
 	int err;
 
+	if (d->opt.refuse_every && f->posts % d->opt.refuse_every == d->opt.refuse_every - 1)
+		queue_refuse(d, f->q);
 	flow_build(f, f->chain, false);
-	if (f->posts + 1 == f->evict_post)
+	if (evicts)
 		f->q->evict = f->chain * sizeof(*f->wrs);
-	if (post_send(d, f->q, f->wrs, f->chain, &err) != f->chain)
+	accepted = evicts && d->opt.evict_apart ? post_apart(d, f, &err) :
+						  post_send(d, f->q, f->wrs, f->chain, &err);
+	if (accepted != f->chain)
 		fail(d, "ibv_post_send on 0x%x: %s", f->q->qpn, strerror(err));
 	f->posts++;
 }

@@ -36,6 +36,8 @@ static const struct flag flags[] = {
 	{ "wr-ids", U64, AT(wr_ids), 0, 1e15, "rising wr_ids go round after so many, 0: never" },
 	{ "overtake-us", REAL, AT(overtake_us), 0, 1e5, "time in which a post may be overtaken on its way (threads)" },
 	{ "evict-post", U64, AT(evict_post), 0, 1e15, "this post of each queue has its list out of memory" },
+	{ "evict-apart", FLAG, AT(evict_apart), 0, 0, "with evict-post, that post is the only one of a thread" },
+	{ "refuse-every", U32, AT(refuse_every), 0, 1e9, "before every so many posts of a queue, calls of ibv_modify_qp that are refused" },
 	{ "gather", U32, AT(gather), 0, MAX_POLL, "once, one poll that finds so many completions" },
 	{ "gather-after", U64, AT(gather_after), 0, 1e15, "requests that are posted before it" },
 	{ "ext-post", FLAG, AT(ext_post), 0, 0, "post through ibv_qp_ex" },

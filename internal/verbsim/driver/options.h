@@ -24,8 +24,10 @@ struct options {
 	uint32_t gather; /* completions that one poll finds, once; 0: no such poll */
 	uint32_t connect_ms, warmup_quiet_ms, start_delay_ms, pause_ms;
 	enum ibv_wr_opcode op;
+	uint32_t refuse_every; /* posts of a queue for each round of refused ibv_modify_qp, 0: none */
 	uint32_t abort_every; /* chain that is first built and aborted, 0: none */
 	bool ext_post, ext_poll;
+	bool evict_apart; /* the post of evict_post is of a thread that ends with it */
 	bool ext_lie; /* while queues are connected their functions are not what they say */
 	bool no_qp_num; /* completions of ext_poll do not tell their queue; there is one */
 	bool midstream;

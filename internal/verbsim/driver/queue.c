@@ -170,6 +170,21 @@ void queue_reset(struct driver *d, struct queue *q)
 	discard(d, q);
 }
 
+static void expect_refusal(struct driver *d, struct queue *q, enum ibv_qp_state state, int mask)
+{
+	struct ibv_qp_attr attr = { .qp_state = state, .port_num = 1 };
+
+	if (ibv_modify_qp(q->qp, &attr, mask | IBV_QP_STATE) != EINVAL)
+		fail(d, "ibv_modify_qp of 0x%x to state %d was not refused", q->qpn, state);
+}
+
+void queue_refuse(struct driver *d, struct queue *q)
+{
+	expect_refusal(d, q, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	expect_refusal(d, q, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_RQ_PSN);
+	expect_refusal(d, q, IBV_QPS_RESET, IBV_QP_PORT);
+}
+
 void queue_destroy(struct driver *d, struct queue *q)
 {
 	int ret;

@@ -122,10 +122,12 @@ struct ibv_qp *sim_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return &qp->vqp.qp;
 }
 
-static int allowed(uint32_t from, uint32_t to)
+/* As ib_modify_qp_is_ok() of the kernel has it, which refuses attributes with RESET. */
+static int allowed(uint32_t from, uint32_t to, int mask)
 {
 	switch (to) {
 	case IBV_QPS_RESET:
+		return mask == IBV_QP_STATE;
 	case IBV_QPS_ERR:
 		return 1;
 	case IBV_QPS_INIT:
@@ -159,7 +161,7 @@ int sim_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 
 	pthread_spin_lock(&qp->sq_lock);
 	lock_all(qp);
-	if ((mask & IBV_QP_STATE) && !allowed(qp->state, attr->qp_state)) {
+	if ((mask & IBV_QP_STATE) && !allowed(qp->state, attr->qp_state, mask)) {
 		ret = EINVAL;
 		goto out;
 	}
