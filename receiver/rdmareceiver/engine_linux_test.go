@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmaradar/rdmaradar/internal/process"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -36,7 +37,10 @@ func TestOpenHost(t *testing.T) {
 	name, err := os.Hostname()
 	require.NoError(t, err)
 	assert.Equal(t, name, h.facts.Name)
-	self := verbs.ProcessID{TGID: uint32(os.Getpid()), Incarnation: 1}
+	own, err := process.NewReader("").Facts(os.Getpid())
+	require.NoError(t, err)
+	// A tick of the start time is 10 ms.
+	self := verbs.ProcessID{TGID: uint32(os.Getpid()), Incarnation: own.StartTicks*10_000_000 + 1}
 	facts, err := h.processes.Facts(self)
 	require.NoError(t, err)
 	assert.Equal(t, filepath.Base(os.Args[0]), facts.Executable)
