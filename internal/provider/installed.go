@@ -67,7 +67,7 @@ func (f *Finder) examineInstalled(root, name string) (candidate, error) {
 	if path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", h.fd)); err == nil && filepath.IsAbs(path) {
 		file.Path = path
 	}
-	file.ID = fileID(key, h.stamp)
+	file.identify(key, h.stamp)
 	k, err := f.lookUp(h, key, file.Path)
 	return candidate{file, k}, err
 }
