@@ -62,3 +62,33 @@ func TestOpenHostOfAContainer(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, hostFacts{Name: "gpu-node-7", ID: "abc123"}, h.facts)
 }
+
+// TestReadHostFactsOfLinks: links of the host are followed on the host, absolute
+// ones and those that climb too. The files that they name outside of it stand for
+// those of the collector's container.
+func TestReadHostFactsOfLinks(t *testing.T) {
+	outside := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "name"), []byte("the-pod\n"), 0o600))
+	for name, link := range map[string]string{
+		"absolute": filepath.Join(outside, "name"),
+		"climbing": "../../../../../../../.." + filepath.Join(outside, "name"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			inside := filepath.Join(root, outside)
+			require.NoError(t, os.MkdirAll(inside, 0o755))
+			require.NoError(t, os.MkdirAll(filepath.Join(root, "etc"), 0o755))
+			require.NoError(t, os.Symlink(link, filepath.Join(root, "etc/hostname")))
+			require.NoError(t, os.Symlink(link, filepath.Join(root, "etc/machine-id")))
+
+			own, err := os.Hostname()
+			require.NoError(t, err)
+			dangling := readHostFacts(root, slog.New(slog.DiscardHandler))
+			assert.Equal(t, hostFacts{Name: own}, dangling, "no such file on the host")
+
+			require.NoError(t, os.WriteFile(filepath.Join(inside, "name"), []byte("gpu-node-7\n"), 0o600))
+			facts := readHostFacts(root, slog.New(slog.DiscardHandler))
+			assert.Equal(t, hostFacts{Name: "gpu-node-7", ID: "gpu-node-7"}, facts)
+		})
+	}
+}
