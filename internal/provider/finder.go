@@ -34,7 +34,8 @@ type File struct {
 	// Path leads to the file from here and now, such as
 	// /proc/123/root/usr/lib/libibverbs.so.1. See Finder.Open.
 	Path string
-	// DisplayPath is the path as the process sees it.
+	// DisplayPath is the path as the process sees it, cleaned to be shown:
+	// processes choose the names of their files.
 	DisplayPath string
 	ID          FileID
 	// PID is the process through which the file was found, 0 for Installed.
@@ -177,7 +178,7 @@ func (f *Finder) Open(file File) (*os.File, error) {
 	}
 	key, err := identify(opened)
 	if err == nil && (fileID(key, h.stamp) != file.ID || h.stamp != file.stamp) {
-		err = fmt.Errorf("%s: %w", file.Path, ErrChanged)
+		err = fmt.Errorf("%s: %w", shown(file.Path), ErrChanged)
 	}
 	if err != nil {
 		_ = opened.Close()
@@ -280,7 +281,7 @@ type candidate struct {
 
 // examine opens the file behind a mapping and says what it is.
 func (f *Finder) examine(pid int, m *mapping) (candidate, error) {
-	file := File{PID: pid, DisplayPath: m.path, root: filepath.Join(f.processDir(pid), "root"), name: m.path}
+	file := File{PID: pid, DisplayPath: shown(m.path), root: filepath.Join(f.processDir(pid), "root"), name: m.path}
 	file.Path = filepath.Join(file.root, m.path)
 	var denied error
 	if !m.deleted {
@@ -343,12 +344,12 @@ func (f *Finder) lookUp(h *handle, key inodeKey, name string) (*known, error) {
 			return nil, err
 		}
 		if actual != key {
-			return nil, fmt.Errorf("%s: %w", name, ErrChanged)
+			return nil, fmt.Errorf("%s: %w", shown(name), ErrChanged)
 		}
 	}
 	k, err := f.classify(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", shown(name), err)
 	}
 	k.stamp = h.stamp
 	remember(f.files, maxFiles, key, k)

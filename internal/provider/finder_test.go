@@ -217,6 +217,32 @@ func TestFinderChanged(t *testing.T) {
 	require.ErrorIs(t, err, ErrChanged)
 }
 
+// TestFinderShowsNoControlCharacters: a file is found under whatever name a
+// process gives it, which is only shown in parts.
+func TestFinderShowsNoControlCharacters(t *testing.T) {
+	const name, clean = "/v\x1b[2J\u009b\u202e.so", "/v\uFFFD[2J\uFFFD\uFFFD.so"
+	r := newRecorded(t)
+	root := r.container(map[string][]byte{name: testVerbs()})
+	r.process(3, root, r.maps(root+name, name))
+	f := r.finder()
+	found, err := f.Process(3)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	assert.Equal(t, clean, found[0].DisplayPath)
+	opened, err := f.Open(found[0])
+	require.NoError(t, err)
+	require.NoError(t, opened.Close())
+
+	require.NoError(t, os.Remove(root+name))
+	_, err = f.Open(found[0])
+	require.ErrorContains(t, err, clean)
+	require.NotContains(t, err.Error(), "\x1b")
+	require.NoError(t, os.WriteFile(root+name, append(testVerbs(), 0), 0o644))
+	_, err = f.Open(found[0])
+	require.ErrorIs(t, err, ErrChanged)
+	require.ErrorContains(t, err, clean)
+}
+
 // TestFinderRewritten: a file that is rewritten between analysis and attach is
 // refused, although its owner gave it the time and the size that it had. The same
 // file under fewer names is still the same.

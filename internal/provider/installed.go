@@ -45,7 +45,7 @@ func (f *Finder) Installed(root string) ([]File, error) {
 }
 
 func (f *Finder) examineInstalled(root, name string) (candidate, error) {
-	file := File{Path: filepath.Join(root, name), DisplayPath: name, root: root, name: name}
+	file := File{Path: filepath.Join(root, name), DisplayPath: shown(name), root: root, name: name}
 	h, err := openInRoot(root, name)
 	if err != nil {
 		return candidate{}, err
