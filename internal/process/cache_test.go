@@ -19,37 +19,47 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// incarnation is program n of the process that started at that time.
-func incarnation(pid, startTicks, n int) verbs.ProcessID {
-	return verbs.ProcessID{TGID: uint32(pid), Incarnation: uint64(startTicks)*uint64(tick) + uint64(n)}
+// incarnation is program n of the process of the tests that has the PID.
+func incarnation(pid, n int) verbs.ProcessID {
+	started := startedAt(100, n)
+	if pid == 99 {
+		started = startedAt(7000, n) // As in testdata/podman-v2.
+	}
+	started.TGID = uint32(pid)
+	return started
+}
+
+// startedAt is program n of a process 7 that started at that time.
+func startedAt(ticks, n int) verbs.ProcessID {
+	return verbs.ProcessID{TGID: 7, Incarnation: uint64(ticks)*uint64(tick) + uint64(n)}
 }
 
 func TestCacheOutlivesProcess(t *testing.T) {
 	root, dir := newTree(t, 7, map[string]string{"stat": statLine(100, 1), "environ": "OTEL_SERVICE_NAME=first\x00"})
 	cache := NewCache(NewReader(root), 10)
-	facts, err := cache.Facts(incarnation(7, 100, 1))
+	facts, err := cache.Facts(incarnation(7, 1))
 	require.NoError(t, err)
 	assert.Equal(t, "first", facts.ServiceName)
 
 	require.NoError(t, os.RemoveAll(dir))
-	again, err := cache.Facts(incarnation(7, 100, 1))
+	again, err := cache.Facts(incarnation(7, 1))
 	require.NoError(t, err)
 	assert.Equal(t, facts, again)
 
-	cache.Forget(incarnation(7, 100, 1))
-	_, err = cache.Facts(incarnation(7, 100, 1))
+	cache.Forget(incarnation(7, 1))
+	_, err = cache.Facts(incarnation(7, 1))
 	require.ErrorIs(t, err, ErrGone)
 }
 
 func TestCacheKeepsIncarnationsApart(t *testing.T) {
 	root, dir := newTree(t, 7, map[string]string{"stat": statLine(100, 1), "environ": "OTEL_SERVICE_NAME=first\x00"})
 	cache := NewCache(NewReader(root), 10)
-	_, err := cache.Facts(incarnation(7, 100, 1))
+	_, err := cache.Facts(incarnation(7, 1))
 	require.NoError(t, err)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "environ"), []byte("OTEL_SERVICE_NAME=second\x00"), 0o644))
 	for n, want := range map[int]string{1: "first", 2: "second"} {
-		facts, err := cache.Facts(incarnation(7, 100, n))
+		facts, err := cache.Facts(incarnation(7, n))
 		require.NoError(t, err)
 		assert.Equal(t, want, facts.ServiceName)
 	}
@@ -60,12 +70,12 @@ func TestCacheKeepsIncarnationsApart(t *testing.T) {
 func TestCacheRemembersThatProcessWasGone(t *testing.T) {
 	root, _ := newTree(t, 7, map[string]string{"stat": statLine(100, 1), "environ": "OTEL_SERVICE_NAME=other\x00"})
 	cache := NewCache(NewReader(root), 10)
-	_, err := cache.Facts(incarnation(8, 100, 1))
+	_, err := cache.Facts(incarnation(8, 1))
 	require.ErrorIs(t, err, ErrGone)
 	require.NoError(t, os.Rename(filepath.Join(root, "7"), filepath.Join(root, "8")))
-	_, err = cache.Facts(incarnation(8, 100, 1))
+	_, err = cache.Facts(incarnation(8, 1))
 	require.ErrorIs(t, err, ErrGone)
-	facts, err := cache.Facts(incarnation(8, 100, 2))
+	facts, err := cache.Facts(incarnation(8, 2))
 	require.NoError(t, err)
 	assert.Equal(t, "other", facts.ServiceName)
 }
@@ -75,20 +85,20 @@ func TestCacheRemembersThatProcessWasGone(t *testing.T) {
 func TestCacheGivesNoStrangersFacts(t *testing.T) {
 	root, dir := newTree(t, 7, map[string]string{"stat": statLine(100, 1), "environ": "OTEL_SERVICE_NAME=first\x00"})
 	cache := NewCache(NewReader(root), 10)
-	_, err := cache.Facts(incarnation(7, 100, 1))
+	_, err := cache.Facts(startedAt(100, 1))
 	require.NoError(t, err)
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "stat"), []byte(statLine(5000, 1)), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "environ"), []byte("OTEL_SERVICE_NAME=stranger\x00"), 0o644))
-	for _, late := range []verbs.ProcessID{incarnation(7, 100, 2), incarnation(7, 4999, 1), incarnation(7, 5002, 1)} {
+	for _, late := range []verbs.ProcessID{startedAt(100, 2), startedAt(4999, 1), startedAt(5002, 1)} {
 		facts, err := cache.Facts(late)
 		require.ErrorIs(t, err, ErrGone)
 		assert.Equal(t, Facts{}, facts)
 	}
-	facts, err := cache.Facts(incarnation(7, 100, 1))
+	facts, err := cache.Facts(startedAt(100, 1))
 	require.NoError(t, err, "what is known stays")
 	assert.Equal(t, "first", facts.ServiceName)
-	facts, err = cache.Facts(incarnation(7, 5000, int(tick)-1))
+	facts, err = cache.Facts(startedAt(5000, int(tick)-1))
 	require.NoError(t, err)
 	assert.Equal(t, "stranger", facts.ServiceName)
 }
@@ -108,11 +118,11 @@ func TestCacheTriesOtherFailuresAgain(t *testing.T) {
 	cache := NewCache(NewReader("testdata/podman-v2"), 10)
 	read := cache.read
 	cache.read = func(int) (Facts, error) { return Facts{}, syscall.EMFILE }
-	_, err := cache.Facts(incarnation(99, 7000, 1))
+	_, err := cache.Facts(incarnation(99, 1))
 	require.ErrorIs(t, err, syscall.EMFILE)
 	cache.read = read
 	require.Eventually(t, func() bool {
-		facts, err := cache.Facts(incarnation(99, 7000, 1))
+		facts, err := cache.Facts(incarnation(99, 1))
 		return err == nil && facts.ServiceName == "perf test"
 	}, 10*time.Second, time.Millisecond)
 }
@@ -126,15 +136,15 @@ func TestCacheIsBounded(t *testing.T) {
 		return read(pid)
 	}
 	for n := range 100 {
-		_, err := cache.Facts(incarnation(99, 7000, n))
+		_, err := cache.Facts(incarnation(99, n))
 		require.NoError(t, err)
-		_, err = cache.Facts(incarnation(99, 7000, 0))
+		_, err = cache.Facts(incarnation(99, 0))
 		require.NoError(t, err)
 		assert.LessOrEqual(t, len(cache.entries), 3)
 		assert.Equal(t, len(cache.entries), cache.recent.Len())
 	}
 	assert.Equal(t, int32(100), reads.Load(), "the one in use stays")
-	assert.NotContains(t, cache.entries, incarnation(99, 7000, 50))
+	assert.NotContains(t, cache.entries, incarnation(99, 50))
 }
 
 // TestCacheDoesNotHang lets a read block as the kernel would, by a named pipe
@@ -145,18 +155,18 @@ func TestCacheDoesNotHang(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	cache := NewCache(NewReader(root), 10)
 
-	cache.Capture(incarnation(7, 100, 1))
+	cache.Capture(incarnation(7, 1))
 	begin := time.Now()
-	_, err := cache.Facts(incarnation(7, 100, 1))
+	_, err := cache.Facts(incarnation(7, 1))
 	require.ErrorIs(t, err, ErrBusy)
 	assert.Less(t, time.Since(begin), 5*patience)
 
 	begin = time.Now()
-	_, err = cache.Facts(incarnation(7, 100, 1))
+	_, err = cache.Facts(incarnation(7, 1))
 	require.ErrorIs(t, err, ErrBusy)
 	assert.Less(t, time.Since(begin), patience/2, "one process is waited for once")
 
-	_, err = cache.Facts(incarnation(8, 100, 1))
+	_, err = cache.Facts(incarnation(8, 1))
 	require.ErrorIs(t, err, ErrGone, "others are not held up")
 
 	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)
@@ -164,7 +174,7 @@ func TestCacheDoesNotHang(t *testing.T) {
 	_, err = writer.WriteString("OTEL_SERVICE_NAME=late\x00")
 	require.NoError(t, errors.Join(err, writer.Close()))
 	require.Eventually(t, func() bool {
-		facts, err := cache.Facts(incarnation(7, 100, 1))
+		facts, err := cache.Facts(incarnation(7, 1))
 		return err == nil && facts.ServiceName == "late"
 	}, 10*time.Second, time.Millisecond)
 }
@@ -180,16 +190,16 @@ func TestCacheGivesUpWhenEveryReadHangs(t *testing.T) {
 		return read(pid)
 	}
 	for n := range maxReading {
-		cache.Capture(incarnation(99, 7000, n))
+		cache.Capture(incarnation(99, n))
 	}
 	for range maxReading {
 		<-hanging
 	}
-	_, err := cache.Facts(incarnation(99, 7000, 999))
+	_, err := cache.Facts(incarnation(99, 999))
 	require.ErrorIs(t, err, ErrBusy)
 	close(release)
 	require.Eventually(t, func() bool {
-		_, err := cache.Facts(incarnation(99, 7000, 0))
+		_, err := cache.Facts(incarnation(99, 0))
 		return err == nil
 	}, 10*time.Second, time.Millisecond)
 }
@@ -200,7 +210,7 @@ func TestCacheInParallel(t *testing.T) {
 	for worker := range 8 {
 		all.Go(func() {
 			for n := range 50 {
-				id := incarnation(99, 7000, (worker+n)%6)
+				id := incarnation(99, (worker+n)%6)
 				facts, err := cache.Facts(id)
 				assert.NoError(t, err)
 				assert.Equal(t, 99, facts.PID)

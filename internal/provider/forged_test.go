@@ -158,7 +158,7 @@ func TestForgedDynamicSymbols(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Len(t, library.Targets, 2)
-	assert.Less(t, bytesAllocated, uint64(40<<20), "for %d symbols with names of %d bytes", maxSymbols, len(longName))
+	assert.Less(t, bytesAllocated, uint64(60<<20), "for %d symbols with names of %d bytes", maxSymbols, len(longName))
 
 	_, err = InspectProvider(bytes.NewReader(withDynamicSymbols(testProvider(), maxSymbols+1)), smallSlots())
 	require.ErrorIs(t, err, ErrTooLarge)
