@@ -94,16 +94,26 @@ func executable(reader *process.Reader, pid int) string {
 
 // readHostFacts reads the names of the host. /proc/sys/kernel/hostname is that
 // of the reader's UTS namespace, so in a container /etc/hostname of the host
-// goes first.
+// goes first, and its own name counts only where it is the host's.
 func readHostFacts(root string, logger *slog.Logger) hostFacts {
 	name := firstLine(root, "etc/hostname")
-	if own, err := os.Hostname(); err == nil && (filepath.Clean(root) == "/" || name == "") {
-		name = own
+	if filepath.Clean(root) == "/" || name == "" && sharesHostname(root) {
+		if own, err := os.Hostname(); err == nil {
+			name = own
+		}
 	}
 	if name == "" {
 		logger.Warn("The name of the host is not known; telemetry goes without host.name.")
 	}
 	return hostFacts{Name: name, ID: firstLine(root, "etc/machine-id")}
+}
+
+// sharesHostname reports whether this process is in the UTS namespace of the
+// host's first one, as containers on the host's network are.
+func sharesHostname(root string) bool {
+	first, err := os.Readlink(filepath.Join(root, "proc/1/ns/uts"))
+	own, ownErr := os.Readlink("/proc/self/ns/uts")
+	return err == nil && ownErr == nil && first == own
 }
 
 // firstLine is "" when the file cannot be read.

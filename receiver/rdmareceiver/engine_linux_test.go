@@ -81,14 +81,27 @@ func TestReadHostFactsOfLinks(t *testing.T) {
 			require.NoError(t, os.Symlink(link, filepath.Join(root, "etc/hostname")))
 			require.NoError(t, os.Symlink(link, filepath.Join(root, "etc/machine-id")))
 
-			own, err := os.Hostname()
-			require.NoError(t, err)
 			dangling := readHostFacts(root, slog.New(slog.DiscardHandler))
-			assert.Equal(t, hostFacts{Name: own}, dangling, "no such file on the host")
+			assert.Equal(t, hostFacts{}, dangling, "no such file on the host")
 
 			require.NoError(t, os.WriteFile(filepath.Join(inside, "name"), []byte("gpu-node-7\n"), 0o600))
 			facts := readHostFacts(root, slog.New(slog.DiscardHandler))
 			assert.Equal(t, hostFacts{Name: "gpu-node-7", ID: "gpu-node-7"}, facts)
 		})
+	}
+}
+
+// TestReadHostFactsWithoutFile: the name of the collector's container is not the
+// host's, unless the two share it.
+func TestReadHostFactsWithoutFile(t *testing.T) {
+	own, err := os.Readlink("/proc/self/ns/uts")
+	require.NoError(t, err)
+	name, err := os.Hostname()
+	require.NoError(t, err)
+	for uts, want := range map[string]string{own: name, "uts:[1]": ""} {
+		root := t.TempDir()
+		require.NoError(t, os.MkdirAll(filepath.Join(root, "proc/1/ns"), 0o755))
+		require.NoError(t, os.Symlink(uts, filepath.Join(root, "proc/1/ns/uts")))
+		assert.Equal(t, want, readHostFacts(root, slog.New(slog.DiscardHandler)).Name, uts)
 	}
 }
