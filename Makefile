@@ -56,7 +56,7 @@ bench: setup-bench build verbsim ## what being observed costs, side by side, int
 bench-go: ## run the Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./...
 
-lint: setup-lint ## gofumpt, staticcheck, shellcheck
+lint: setup-lint ## gofumpt, staticcheck, shellcheck, clang-format
 	@scripts/lint.sh
 
 clean: ## remove what was built and what the demo and tests wrote

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks style: gofumpt, staticcheck, and where they are installed shellcheck
-# and clang-format. Runs every check before it fails.
+# Checks style: gofumpt, staticcheck, shellcheck and clang-format, of which
+# "scripts/setup.sh lint" installs the last two. Runs every check before it fails.
 set -uo pipefail
 
 tool() {
@@ -23,19 +23,19 @@ check_gofumpt() {
 	return 1
 }
 
+require() {
+	command -v "$1" >/dev/null && return
+	echo "lint: $1 is not installed, $2 not checked: scripts/setup.sh lint installs it" >&2
+	return 1
+}
+
 check_shell() {
-	if ! command -v shellcheck >/dev/null; then
-		echo "lint: shellcheck is not installed, scripts were not checked"
-		return 0
-	fi
-	shellcheck scripts/*.sh .ci/run
+	require shellcheck "scripts were" || return 1
+	shellcheck scripts/*.sh internal/provider/testdata/*.sh .ci/run
 }
 
 check_c() {
-	if ! command -v clang-format-19 >/dev/null; then
-		echo "lint: clang-format-19 is not installed, C was not checked"
-		return 0
-	fi
+	require clang-format-19 "C was" || return 1
 	git ls-files --cached --others --exclude-standard '*.c' '*.h' ':!bpf/libbpf' | xargs -r clang-format-19 --dry-run --Werror
 }
 

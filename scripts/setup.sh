@@ -12,7 +12,7 @@ packages_of() {
 	unit) echo libibverbs-dev ibverbs-providers busybox-static xz-utils zstd ;;
 	generate) echo clang-19 llvm-19 ;;
 	lab) echo libibverbs-dev qemu-system-x86 mmdebstrap busybox-static kmod cpio xz-utils zstd e2fsprogs ;;
-	lint) echo shellcheck ;;
+	lint) echo shellcheck clang-format-19 ;;
 	bench) echo libibverbs-dev ibverbs-providers bpftrace linux-perf ;;
 	*)
 		echo "setup: unknown group \"$1\": use demo, generate, unit, lab, lint or bench" >&2

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/text"
 )
 
 // stopGrace is how long a child may take to end after SIGTERM.
@@ -72,16 +74,16 @@ func (c *child) wait() error {
 	return c.err
 }
 
-// awaitLine returns when the program has printed text, with an error when it
+// awaitLine returns when the program has printed the line, with an error when it
 // ends first or takes longer than limit.
-func (c *child) awaitLine(ctx context.Context, text string, limit time.Duration) error {
+func (c *child) awaitLine(ctx context.Context, line string, limit time.Duration) error {
 	deadline := time.Now().Add(limit)
 	for {
 		printed, err := os.ReadFile(c.log)
 		if err != nil {
 			return err
 		}
-		if strings.Contains(string(printed), text) {
+		if strings.Contains(string(printed), line) {
 			return nil
 		}
 		if c.ended() {
@@ -96,14 +98,20 @@ func (c *child) awaitLine(ctx context.Context, text string, limit time.Duration)
 	}
 }
 
-// tail returns the last lines of a file, or why it cannot be read.
+// tail returns the last lines of a file, or why it cannot be read. A log may hold
+// what other processes called themselves.
 func tail(path string, lines int) string {
-	text, err := os.ReadFile(path)
+	const lineLimit = 4 << 10
+	log, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
-	all := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(all[max(len(all)-lines, 0):], "\n")
+	all := strings.Split(strings.TrimSpace(string(log)), "\n")
+	last := all[max(len(all)-lines, 0):]
+	for i := range last {
+		last[i] = text.Clean(strings.ReplaceAll(last[i], "\t", "  "), lineLimit)
+	}
+	return strings.Join(last, "\n")
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

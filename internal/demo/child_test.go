@@ -26,6 +26,11 @@ func TestChildThatFailsSaysWhy(t *testing.T) {
 	assert.True(t, c.ended())
 }
 
+func TestChildsLogIsCleaned(t *testing.T) {
+	err := startShell(t, `printf 'warn\tthread \033[2J\nlast\n'; exit 3`).wait()
+	assert.ErrorContains(t, err, "warn  thread \uFFFD[2J\nlast")
+}
+
 func TestChildThatEndsWell(t *testing.T) {
 	assert.NoError(t, startShell(t, "exit 0").wait())
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/text"
 )
 
 // slowRequest is what the demonstration shows of one exported span.
@@ -60,10 +62,12 @@ func (n *wholeNumber) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// text is fit for a terminal, whoever wrote it.
 func (a attributes) text(key string) string {
+	const limit = 255
 	for _, attribute := range a {
 		if attribute.Key == key {
-			return attribute.Value.StringValue
+			return text.Clean(attribute.Value.StringValue, limit)
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,16 @@ func TestParseTraces(t *testing.T) {
 		Stages:    map[string]time.Duration{"post": 500 * time.Nanosecond, "device": 449 * time.Microsecond},
 	}, requests[0])
 	assert.Equal(t, 450*time.Microsecond, requests[0].Duration())
+}
+
+// TestForeignNamesStayOffTheTerminal: names of other processes are not escape
+// sequences any more when they are printed.
+func TestForeignNamesStayOffTheTerminal(t *testing.T) {
+	line := strings.ReplaceAll(exportedLine, "trainer", `\u001b[2Ja\nb\u009b\u202e`)
+	requests, err := parseTraces([]byte(line))
+	require.NoError(t, err)
+	require.Len(t, requests, 1)
+	assert.Equal(t, "\uFFFD[2Ja\uFFFDb\uFFFD\uFFFD", requests[0].Process)
 }
 
 func TestParseTracesSaysWhatIsWrong(t *testing.T) {

@@ -15,10 +15,11 @@ const userSpaceSuite = "bookworm"
 const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 // debianMirror returns the address of the Debian archive this host already
-// uses, so that the lab reaches no host that the machine does not.
+// uses, so that the lab reaches no host that the machine does not. Without the
+// release information apt tells it before any "apt-get update".
 func debianMirror(ctx context.Context) (string, error) {
 	out, err := output(ctx, "", "apt-get", "indextargets",
-		"--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages")
+		"--no-release-info", "--format", "$(RELEASE) $(COMPONENT) $(REPO_URI)", "Created-By: Packages")
 	if err != nil {
 		return "", err
 	}

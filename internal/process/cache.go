@@ -27,7 +27,8 @@ const (
 // end. It is safe for concurrent use.
 //
 // The key is the incarnation, not the PID: after an execve, and when a PID is
-// reused, the facts are read anew. That a process had gone is kept too, because
+// reused, the facts are read anew. Facts of another process, which has the PID by
+// then, are never returned: the one asked for has gone. That is kept too, because
 // whatever has its PID later is another process. Other failures are tried again.
 type Cache struct {
 	read     func(pid int) (Facts, error)
@@ -149,13 +150,31 @@ func (c *Cache) fill(e *entry) {
 	select {
 	case c.reading <- struct{}{}:
 		defer func() { <-c.reading }()
-		e.facts, e.err = c.read(int(e.id.TGID))
+		e.facts, e.err = c.readOf(e.id)
 	case <-timer.C:
 		e.err = fmt.Errorf("process %d: %w: %d others are being waited for", e.id.TGID, ErrBusy, maxReading)
 	}
 	if e.err != nil && !errors.Is(e.err, ErrIncomplete) && !errors.Is(e.err, ErrGone) {
 		c.forget(e)
 	}
+}
+
+// readOf reads the facts of a process, not those of another one with its PID.
+func (c *Cache) readOf(id verbs.ProcessID) (Facts, error) {
+	facts, err := c.read(int(id.TGID))
+	if (err == nil || errors.Is(err, ErrIncomplete)) && !startedAs(id, facts.StartTicks) {
+		return Facts{}, fmt.Errorf("process %d: %w: its process id was reused", id.TGID, ErrGone)
+	}
+	return facts, err
+}
+
+// startedAs compares an incarnation with a start time. The incarnation is the
+// time in nanoseconds plus the number of the exec, which may lift it into the
+// next tick; no PID is used again that soon. In a time namespace with an offset
+// of its own the reader sees other times than the kernel counts, and no names.
+func startedAs(id verbs.ProcessID, startTicks uint64) bool {
+	ticks := id.Incarnation / uint64(tick)
+	return ticks == startTicks || ticks == startTicks+1
 }
 
 // forget drops an entry unless another one has taken its place.

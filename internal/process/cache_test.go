@@ -19,8 +19,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// incarnation is program n of the process of the tests that has the PID.
 func incarnation(pid, n int) verbs.ProcessID {
-	return verbs.ProcessID{TGID: uint32(pid), Incarnation: uint64(n)}
+	started := startedAt(100, n)
+	if pid == 99 {
+		started = startedAt(7000, n) // As in testdata/podman-v2.
+	}
+	started.TGID = uint32(pid)
+	return started
+}
+
+// startedAt is program n of a process 7 that started at that time.
+func startedAt(ticks, n int) verbs.ProcessID {
+	return verbs.ProcessID{TGID: 7, Incarnation: uint64(ticks)*uint64(tick) + uint64(n)}
 }
 
 func TestCacheOutlivesProcess(t *testing.T) {
@@ -67,6 +78,40 @@ func TestCacheRemembersThatProcessWasGone(t *testing.T) {
 	facts, err := cache.Facts(incarnation(8, 2))
 	require.NoError(t, err)
 	assert.Equal(t, "other", facts.ServiceName)
+}
+
+// A process may end before anybody asks for its facts, and another one start
+// under its PID.
+func TestCacheGivesNoStrangersFacts(t *testing.T) {
+	root, dir := newTree(t, 7, map[string]string{"stat": statLine(100, 1), "environ": "OTEL_SERVICE_NAME=first\x00"})
+	cache := NewCache(NewReader(root), 10)
+	_, err := cache.Facts(startedAt(100, 1))
+	require.NoError(t, err)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "stat"), []byte(statLine(5000, 1)), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "environ"), []byte("OTEL_SERVICE_NAME=stranger\x00"), 0o644))
+	for _, late := range []verbs.ProcessID{startedAt(100, 2), startedAt(4999, 1), startedAt(5002, 1)} {
+		facts, err := cache.Facts(late)
+		require.ErrorIs(t, err, ErrGone)
+		assert.Equal(t, Facts{}, facts)
+	}
+	facts, err := cache.Facts(startedAt(100, 1))
+	require.NoError(t, err, "what is known stays")
+	assert.Equal(t, "first", facts.ServiceName)
+	facts, err = cache.Facts(startedAt(5000, int(tick)-1))
+	require.NoError(t, err)
+	assert.Equal(t, "stranger", facts.ServiceName)
+}
+
+// TestStartedAs: the number of the exec may lift an incarnation into the next
+// tick, and the kernel cuts the start time to whole ticks.
+func TestStartedAs(t *testing.T) {
+	for ns, want := range map[uint64]bool{
+		999_999_999: false, 1_000_000_000: true, 1_009_999_999: true,
+		1_010_000_005: true, 1_019_999_999: true, 1_020_000_000: false, 0: false,
+	} {
+		assert.Equal(t, want, startedAs(verbs.ProcessID{TGID: 7, Incarnation: ns}, 100), "%d ns", ns)
+	}
 }
 
 func TestCacheTriesOtherFailuresAgain(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/text"
 )
 
 // Facts describe one process at one moment. Texts are valid UTF-8 without
@@ -145,6 +147,11 @@ func (r *Reader) once(pid int, dir files) (Facts, error) {
 	facts.StartTime = after.startTime(boot)
 	return facts, incomplete(exeErr, groupErr, environErr, after.exiting())
 }
+
+// textLimit is the longest text in Facts, in bytes.
+const textLimit = 255
+
+func clean(foreign string) string { return text.Clean(foreign, textLimit) }
 
 // assemble combines what was read; it is a pure function.
 func assemble(environ map[string]string, groups cgroups, program, comm string) Facts {

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -89,37 +87,6 @@ func TestExecutableName(t *testing.T) {
 	} {
 		assert.Equal(t, want, executableName(target), target)
 	}
-}
-
-func TestClean(t *testing.T) {
-	for text, want := range map[string]string{
-		"name\n":                       "name",
-		"two words":                    "two words",
-		"größe":                        "größe",
-		"\x1b[31mred":                  "\uFFFD[31mred",
-		"line\nbreak\ttab":             "line\uFFFDbreak\uFFFDtab",
-		"\xff\xfe":                     "\uFFFD\uFFFD",
-		"right\u202eleft":              "right\uFFFDleft",
-		"paragraph\u2029":              "paragraph",
-		"nul\x00":                      "nul\uFFFD",
-		strings.Repeat("a", 300):       strings.Repeat("a", 255),
-		strings.Repeat("ä", 200):       strings.Repeat("ä", 127),
-		strings.Repeat(" ", 300) + "a": "a",
-	} {
-		assert.Equal(t, want, clean(text), "%q", text)
-	}
-}
-
-func FuzzClean(f *testing.F) {
-	for _, seed := range []string{"name\n", "\x1b[31m", "\xff", "\u202e", strings.Repeat("ä", 200)} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		got := clean(text)
-		require.True(t, utf8.ValidString(got))
-		require.LessOrEqual(t, len(got), textLimit)
-		require.Equal(t, -1, strings.IndexFunc(got, func(r rune) bool { return r != utf8.RuneError && !unicode.IsPrint(r) }))
-	})
 }
 
 const validTraceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

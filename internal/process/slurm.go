@@ -97,8 +97,9 @@ func firstID(environ map[string]string, keys []string) string {
 	return ""
 }
 
-// isDecimal reports a plain number of 32 bits.
+// isDecimal reports a plain number of 32 bits as Slurm writes it: at most 10
+// digits, and no zero before another one, of which there could be any number.
 func isDecimal(text string) bool {
-	_, err := strconv.ParseUint(text, 10, 32)
-	return err == nil
+	number, err := strconv.ParseUint(text, 10, 32)
+	return err == nil && text == strconv.FormatUint(number, 10)
 }

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// Bounds on the dynamic section.
+// Bounds on the dynamic section. A string table that is longer than maxStrings
+// belongs to a file that load refuses.
 const (
-	maxStrings = 512 << 20
+	maxStrings = maxLoaded
 	maxSymbols = 1 << 18
 )
 
@@ -50,16 +51,15 @@ func (img *image) readDynamic() (*dynamic, error) {
 
 // mentions reports whether the name is in the dynamic string table. It
 // streams the table from the file, so that a "no" about a file of any size
-// costs little: nearly every file of a machine has no part in verbs.
+// costs little: nearly every file of a machine has no part in verbs. What lies
+// beyond maxStrings is not read.
 func (img *image) mentions(d *dynamic, name string) (bool, error) {
 	address, size := d.values[elf.DT_STRTAB], d.values[elf.DT_STRSZ]
 	offset, ok := img.fileOffset(address)
 	if size == 0 || !ok {
 		return false, nil
 	}
-	if size > maxStrings {
-		return false, fmt.Errorf("%w: dynamic string table of %d MiB", ErrTooLarge, size>>20)
-	}
+	size = min(size, maxStrings)
 	wanted := append([]byte(name), 0)
 	keep := len(wanted) - 1
 	buffer := make([]byte, min(size, 64<<10)+uint64(keep))
@@ -101,6 +101,7 @@ func (img *image) readSymbols(d *dynamic) ([]symbol, error) {
 		return nil, err
 	}
 	versions := img.readVersions(d)
+	table := img.readStrings(d)
 	symbols := make([]symbol, 0, count)
 	for i := range count {
 		var raw elf.Sym64
@@ -111,8 +112,7 @@ func (img *image) readSymbols(d *dynamic) ([]symbol, error) {
 		if err := decode(b, &raw); err != nil {
 			return nil, err
 		}
-		name, _ := img.text(d.values[elf.DT_STRTAB] + uint64(raw.Name))
-		s := symbol{name: name, value: raw.Value, size: raw.Size, defined: elf.SectionIndex(raw.Shndx) != elf.SHN_UNDEF}
+		s := symbol{name: nameIn(table, raw.Name), value: raw.Value, size: raw.Size, defined: elf.SectionIndex(raw.Shndx) != elf.SHN_UNDEF}
 		if at := d.values[elf.DT_VERSYM]; at != 0 {
 			if v := img.bytes(at+uint64(i)*2, 2); len(v) == 2 {
 				index := uint16(v[0]) | uint16(v[1])<<8
@@ -123,6 +123,25 @@ func (img *image) readSymbols(d *dynamic) ([]symbol, error) {
 		symbols = append(symbols, s)
 	}
 	return symbols, nil
+}
+
+// readStrings returns the dynamic string table. Names are parts of this one copy:
+// those of a forged file may overlap, and copies of them be of any length in all.
+func (img *image) readStrings(d *dynamic) string {
+	return string(img.bytes(d.values[elf.DT_STRTAB], int(min(d.values[elf.DT_STRSZ], maxStrings))))
+}
+
+// nameIn returns the NUL-terminated name at a place in a string table, "" when it
+// is longer than 255 bytes or not there.
+func nameIn(table string, at uint32) string {
+	if uint64(at) >= uint64(len(table)) {
+		return ""
+	}
+	name, _, ended := strings.Cut(table[at:min(int(at)+256, len(table))], "\x00")
+	if !ended {
+		return ""
+	}
+	return name
 }
 
 // countSymbols takes the number of symbols from the hash table; the dynamic

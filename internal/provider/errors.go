@@ -28,8 +28,9 @@ var (
 	// ErrRefusedInstruction: the kernel refuses a probe on the instruction, or
 	// it is a call.
 	ErrRefusedInstruction = errors.New("no probe can stand on this instruction")
-	// ErrChanged: the path leads to another file than the process has mapped.
-	ErrChanged = errors.New("the path no longer leads to the mapped file")
+	// ErrChanged: the path leads to another file than the process has mapped,
+	// or the file was changed after it was analysed.
+	ErrChanged = errors.New("the path no longer leads to the mapped file, or that was changed")
 )
 
 // PermissionError says which capability was missing for what.

@@ -16,7 +16,8 @@ import (
 )
 
 // FileID names a file and its state: equal for two paths to one file, changed
-// when the file is. With some kernels, a file below two overlay mounts has two
+// when the file is, and not when it is only linked, unlinked or given another
+// mode: probes stay on a library that an upgrade removes below a running job. With some kernels, a file below two overlay mounts has two
 // names, although probes on one are probes on the other.
 type FileID struct {
 	// Device and Inode are those of /proc/PID/maps, Device in the encoding of
@@ -33,7 +34,8 @@ type File struct {
 	// Path leads to the file from here and now, such as
 	// /proc/123/root/usr/lib/libibverbs.so.1. See Finder.Open.
 	Path string
-	// DisplayPath is the path as the process sees it.
+	// DisplayPath is the path as the process sees it, cleaned to be shown:
+	// processes choose the names of their files.
 	DisplayPath string
 	ID          FileID
 	// PID is the process through which the file was found, 0 for Installed.
@@ -41,6 +43,14 @@ type File struct {
 
 	root, name string
 	mapped     *mapping
+	// stamp is that of the content which was analysed.
+	stamp stamp
+}
+
+// identify says which file it is.
+func (file *File) identify(key inodeKey, s stamp) {
+	file.ID = fileID(key, s)
+	file.stamp = s
 }
 
 // Counters are totals since the Finder was made. Files count once as long as
@@ -154,7 +164,8 @@ func (f *Finder) All() ([]File, []error) {
 // Open opens the file for reading and makes sure that it is the one that was
 // analysed. A path may be exchanged at any time by whoever owns it; attach
 // probes to /proc/self/fd/N of what Open returns, not to File.Path. The error
-// wraps ErrChanged when the file is another one by now.
+// wraps ErrChanged when the file is another one by now, or its inode was changed
+// in any way: an owner can rewrite a file and set its old time of modification.
 func (f *Finder) Open(file File) (*os.File, error) {
 	h, err := f.handleOf(&file)
 	if err != nil {
@@ -166,8 +177,8 @@ func (f *Finder) Open(file File) (*os.File, error) {
 		return nil, err
 	}
 	key, err := identify(opened)
-	if err == nil && fileID(key, h.stamp) != file.ID {
-		err = fmt.Errorf("%s: %w", file.Path, ErrChanged)
+	if err == nil && (fileID(key, h.stamp) != file.ID || h.stamp != file.stamp) {
+		err = fmt.Errorf("%s: %w", shown(file.Path), ErrChanged)
 	}
 	if err != nil {
 		_ = opened.Close()
@@ -270,7 +281,7 @@ type candidate struct {
 
 // examine opens the file behind a mapping and says what it is.
 func (f *Finder) examine(pid int, m *mapping) (candidate, error) {
-	file := File{PID: pid, DisplayPath: m.path, root: filepath.Join(f.processDir(pid), "root"), name: m.path}
+	file := File{PID: pid, DisplayPath: shown(m.path), root: filepath.Join(f.processDir(pid), "root"), name: m.path}
 	file.Path = filepath.Join(file.root, m.path)
 	var denied error
 	if !m.deleted {
@@ -279,7 +290,7 @@ func (f *Finder) examine(pid int, m *mapping) (candidate, error) {
 			defer h.close()
 			k, err := f.lookUp(h, m.key, file.Path)
 			if !errors.Is(err, ErrChanged) {
-				file.ID = fileID(m.key, h.stamp)
+				file.identify(m.key, h.stamp)
 				return candidate{file, k}, f.failed(err)
 			}
 		}
@@ -300,7 +311,7 @@ func (f *Finder) examine(pid int, m *mapping) (candidate, error) {
 	}
 	defer h.close()
 	k, err := f.lookUp(h, m.key, file.Path)
-	file.ID = fileID(m.key, h.stamp)
+	file.identify(m.key, h.stamp)
 	return candidate{file, k}, f.failed(err)
 }
 
@@ -333,12 +344,12 @@ func (f *Finder) lookUp(h *handle, key inodeKey, name string) (*known, error) {
 			return nil, err
 		}
 		if actual != key {
-			return nil, fmt.Errorf("%s: %w", name, ErrChanged)
+			return nil, fmt.Errorf("%s: %w", shown(name), ErrChanged)
 		}
 	}
 	k, err := f.classify(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", shown(name), err)
 	}
 	k.stamp = h.stamp
 	remember(f.files, maxFiles, key, k)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -214,6 +215,89 @@ func TestFinderChanged(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, append(testVerbs(), 0), 0o644))
 	_, err = f.Open(found[0])
 	require.ErrorIs(t, err, ErrChanged)
+}
+
+// TestFinderShowsNoControlCharacters: a file is found under whatever name a
+// process gives it, which is only shown in parts.
+func TestFinderShowsNoControlCharacters(t *testing.T) {
+	const name, clean = "/v\x1b[2J\u009b\u202e.so", "/v\uFFFD[2J\uFFFD\uFFFD.so"
+	r := newRecorded(t)
+	root := r.container(map[string][]byte{name: testVerbs()})
+	r.process(3, root, r.maps(root+name, name))
+	f := r.finder()
+	found, err := f.Process(3)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	assert.Equal(t, clean, found[0].DisplayPath)
+	opened, err := f.Open(found[0])
+	require.NoError(t, err)
+	require.NoError(t, opened.Close())
+
+	require.NoError(t, os.Remove(root+name))
+	_, err = f.Open(found[0])
+	require.ErrorContains(t, err, clean)
+	require.NotContains(t, err.Error(), "\x1b")
+	require.NoError(t, os.WriteFile(root+name, append(testVerbs(), 0), 0o644))
+	_, err = f.Open(found[0])
+	require.ErrorIs(t, err, ErrChanged)
+	require.ErrorContains(t, err, clean)
+}
+
+// TestFinderRewritten: a file that is rewritten between analysis and attach is
+// refused, although its owner gave it the time and the size that it had. The same
+// file under fewer names is still the same.
+func TestFinderRewritten(t *testing.T) {
+	r := newRecorded(t)
+	root := r.container(map[string][]byte{"v.so": testVerbs()})
+	path := filepath.Join(root, "v.so")
+	r.process(3, root, r.maps(path, "/v.so"))
+	f := r.finder()
+	first, err := f.Process(3)
+	require.NoError(t, err)
+	require.Len(t, first, 1)
+
+	old, err := os.Stat(path)
+	require.NoError(t, err)
+	waitForCtime(t, path)
+	changed := testVerbs()
+	changed[len(changed)-1] ^= 1
+	require.NoError(t, os.WriteFile(path, changed, 0o644))
+	require.NoError(t, os.Chtimes(path, old.ModTime(), old.ModTime()))
+	_, err = f.Open(first[0])
+	require.ErrorIs(t, err, ErrChanged)
+
+	again, err := f.Process(3)
+	require.NoError(t, err)
+	require.Len(t, again, 1)
+	opened, err := f.Open(again[0])
+	require.NoError(t, err)
+	require.NoError(t, opened.Close())
+
+	require.NoError(t, os.Link(path, filepath.Join(root, "backup.so")))
+	linked, err := f.Process(3)
+	require.NoError(t, err)
+	require.Len(t, linked, 1)
+	assert.Equal(t, again[0].ID, linked[0].ID)
+	opened, err = f.Open(linked[0])
+	require.NoError(t, err)
+	require.NoError(t, opened.Close())
+}
+
+// waitForCtime waits until the file system gives new changes another time than
+// that of the file's last one: it may stamp with the tick of a clock.
+func waitForCtime(t *testing.T, path string) {
+	t.Helper()
+	changed := func(path string) unix.Timespec {
+		var s unix.Stat_t
+		require.NoError(t, unix.Stat(path, &s))
+		return s.Ctim
+	}
+	probe := filepath.Join(t.TempDir(), "probe")
+	require.Eventually(t, func() bool {
+		require.NoError(t, os.WriteFile(probe, nil, 0o644))
+		defer func() { _ = os.Remove(probe) }()
+		return changed(probe) != changed(path)
+	}, 10*time.Second, time.Millisecond)
 }
 
 func TestFinderCountsRefusals(t *testing.T) {

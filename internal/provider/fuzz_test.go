@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 )
 
 // seedELF adds the small files, cut off and with a byte changed in every
@@ -29,7 +28,7 @@ func seedELF(f *testing.F, file []byte) {
 	}
 }
 
-// FuzzInspect: any file gives a result or an error, soon, and no place for a
+// FuzzInspect: any file gives a result or an error, in a bounded number of steps, and no place for a
 // probe that is not the start of an instruction.
 func FuzzInspect(f *testing.F) {
 	seedELF(f, testVerbs())
@@ -40,7 +39,6 @@ func FuzzInspect(f *testing.F) {
 	seedELF(f, testSiteProvider(f))
 	seedELF(f, testSiteProviderA64(f))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		begun := time.Now()
 		r := bytes.NewReader(file)
 		kind, err := Classify(r)
 		if err != nil && kind != Other {
@@ -55,10 +53,33 @@ func FuzzInspect(f *testing.F) {
 			library, err := InspectProvider(r, s)
 			checkResult(t, library, err, file)
 		}
-		if took := time.Since(begun); took > 5*time.Second {
-			t.Fatalf("took %v", took)
-		}
+		checkEffort(t, file)
 	})
+}
+
+// checkEffort: the steps of an analysis are in proportion to the file. A small one
+// must not take all that the largest provider may.
+func checkEffort(t *testing.T, file []byte) {
+	t.Helper()
+	img, err := openImage(bytes.NewReader(file))
+	if err != nil {
+		return
+	}
+	kind, a, err := img.classify()
+	if err != nil {
+		return
+	}
+	switch kind {
+	case Verbs:
+		_, _, _ = a.inspectVerbs()
+	case Provider:
+		_, _ = a.inspectProvider(smallSlots())
+	default:
+		return
+	}
+	if limit := min(10*len(file)+10_000, maxEffort); a.effort > limit {
+		t.Fatalf("%d steps for a file of %d bytes, of which %d are allowed", a.effort, len(file), limit)
+	}
 }
 
 func checkResult(t *testing.T, library *Library, err error, file []byte) {

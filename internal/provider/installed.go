@@ -45,7 +45,7 @@ func (f *Finder) Installed(root string) ([]File, error) {
 }
 
 func (f *Finder) examineInstalled(root, name string) (candidate, error) {
-	file := File{Path: filepath.Join(root, name), DisplayPath: name, root: root, name: name}
+	file := File{Path: filepath.Join(root, name), DisplayPath: shown(name), root: root, name: name}
 	h, err := openInRoot(root, name)
 	if err != nil {
 		return candidate{}, err
@@ -67,7 +67,7 @@ func (f *Finder) examineInstalled(root, name string) (candidate, error) {
 	if path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", h.fd)); err == nil && filepath.IsAbs(path) {
 		file.Path = path
 	}
-	file.ID = fileID(key, h.stamp)
+	file.identify(key, h.stamp)
 	k, err := f.lookUp(h, key, file.Path)
 	return candidate{file, k}, err
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmaradar/rdmaradar/internal/text"
 )
 
 // stamp is what stat says of a file: as long as it stays the same, the file
@@ -83,7 +85,7 @@ func (h *handle) read(name string) (*os.File, error) {
 	if err != nil {
 		return nil, permission("read", name, "CAP_DAC_READ_SEARCH", err)
 	}
-	return os.NewFile(uintptr(fd), name), nil
+	return os.NewFile(uintptr(fd), shown(name)), nil
 }
 
 // identify tells by which device and inode /proc/PID/maps names the file. The
@@ -112,8 +114,12 @@ func identify(file *os.File) (inodeKey, error) {
 	return found[0].key, nil
 }
 
+// shown is a path fit for logs and attributes.
+func shown(path string) string { return text.Clean(path, unix.PathMax) }
+
 // permission wraps errors that a capability would prevent.
 func permission(op, path, capability string, err error) error {
+	path = shown(path)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return &PermissionError{Op: op, Path: path, Capability: capability, Err: err}
 	}

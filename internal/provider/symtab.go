@@ -1,8 +1,12 @@
 package provider
 
 import (
+	"bufio"
 	"debug/elf"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 )
@@ -14,8 +18,12 @@ const staticPrefix = `^rdmacore\d+_\d+_`
 // crossCheck compares the targets with the symbol table, where the file has
 // one: a function must start at each, and must not be named after another.
 func (a *analysis) crossCheck(lib *Library) error {
-	names, err := a.img.readSymtab()
-	if err != nil || len(names) == 0 {
+	wanted := map[uint64]bool{}
+	for i := range lib.Targets {
+		wanted[lib.Targets[i].Offset] = true
+	}
+	names, err := a.img.readSymtab(wanted)
+	if err != nil || names == nil {
 		return err
 	}
 	prefix := regexp.MustCompile(staticPrefix)
@@ -61,10 +69,13 @@ func verbOf(name string) (Function, bool) {
 	}
 }
 
-// readSymtab returns the names of functions in .symtab by file offset, nil
-// when there is none. Section headers are optional, so damaged ones count as
-// absent.
-func (img *image) readSymtab() (map[uint64][]string, error) {
+// maxAliases bounds the names of one function that are compared.
+const maxAliases = 16
+
+// readSymtab returns the names of the functions in .symtab that start at the
+// wanted file offsets, nil when there is no function in it. Section headers are
+// optional, so damaged ones count as absent.
+func (img *image) readSymtab(wanted map[uint64]bool) (map[uint64][]string, error) {
 	const headerSize = 64
 	if img.sectionOffset == 0 || img.sectionCount == 0 {
 		return nil, nil
@@ -81,43 +92,66 @@ func (img *image) readSymtab() (map[uint64][]string, error) {
 	}
 	for i := range sections {
 		if elf.SectionType(sections[i].Type) == elf.SHT_SYMTAB && int(sections[i].Link) < len(sections) {
-			return img.readSymbolNames(&sections[i], &sections[sections[i].Link])
+			return img.readSymbolNames(&sections[i], &sections[sections[i].Link], wanted)
 		}
 	}
 	return nil, nil
 }
 
-func (img *image) readSymbolNames(table, text *elf.Section64) (map[uint64][]string, error) {
-	symbols, err := img.readSection(table)
-	if err != nil {
-		return nil, err
-	}
-	strtab, err := img.readSection(text)
-	if err != nil {
-		return nil, err
-	}
-	names := map[uint64][]string{}
-	for ; len(symbols) >= elf.Sym64Size; symbols = symbols[elf.Sym64Size:] {
-		var s elf.Sym64
-		if err := decode(symbols, &s); err != nil {
-			return nil, err
+// readSymbolNames streams the table and keeps the names that are asked for: in a
+// forged file every symbol may have the same long name.
+func (img *image) readSymbolNames(table, text *elf.Section64, wanted map[uint64]bool) (map[uint64][]string, error) {
+	for _, s := range []*elf.Section64{table, text} {
+		if s.Size > maxLoaded {
+			return nil, fmt.Errorf("%w: section of %d MiB", ErrTooLarge, s.Size>>20)
 		}
-		offset, ok := img.fileOffset(s.Value)
-		if elf.SymType(s.Info&0xf) != elf.STT_FUNC || !ok || uint64(s.Name) >= uint64(len(strtab)) {
+		if s.Off > 1<<62 {
+			return nil, fmt.Errorf("%w: section at file offset %#x", ErrMalformed, s.Off)
+		}
+	}
+	symbols := bufio.NewReaderSize(io.NewSectionReader(img.file, int64(table.Off), int64(table.Size)), 64<<10)
+	var names map[uint64][]string
+	var raw [elf.Sym64Size]byte
+	for {
+		_, err := io.ReadFull(symbols, raw[:])
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return names, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read symbol table: %w", err)
+		}
+		// The fields of Elf64_Sym: name, type and binding, value.
+		at, info, value := binary.LittleEndian.Uint32(raw[0:]), raw[4], binary.LittleEndian.Uint64(raw[8:])
+		offset, ok := img.fileOffset(value)
+		if elf.SymType(info&0xf) != elf.STT_FUNC || !ok || uint64(at) >= text.Size {
 			continue
 		}
-		name, _, ok := cutString(strtab[s.Name:min(uint64(s.Name)+256, uint64(len(strtab)))])
-		if ok && printable(name, 255) {
+		if names == nil {
+			names = map[uint64][]string{}
+		}
+		if !wanted[offset] || len(names[offset]) >= maxAliases {
+			continue
+		}
+		name, err := img.readName(text, uint64(at))
+		if err != nil {
+			return nil, err
+		}
+		if printable(name, 255) {
 			names[offset] = append(names[offset], name)
 		}
 	}
-	return names, nil
 }
 
-// readSection reads a section of bounded size.
-func (img *image) readSection(s *elf.Section64) ([]byte, error) {
-	if s.Size > maxLoaded {
-		return nil, fmt.Errorf("%w: section of %d MiB", ErrTooLarge, s.Size>>20)
+// readName reads a name of at most 255 bytes from a string table in the file, ""
+// when there is none.
+func (img *image) readName(table *elf.Section64, at uint64) (string, error) {
+	raw, err := img.readUpTo(table.Off+at, min(256, table.Size-at))
+	if err != nil {
+		return "", err
 	}
-	return img.readUpTo(s.Off, s.Size)
+	name, _, ok := cutString(raw)
+	if !ok {
+		return "", nil
+	}
+	return name, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"strings"
 )
 
 // Offsets of members of struct ibv_context (infiniband/verbs.h). The structure
@@ -82,7 +83,7 @@ func (a *analysis) exports(lib *Library) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		target.Function, target.Symbol = function, s.name
+		target.Function, target.Symbol = function, strings.Clone(s.name)
 		lib.Targets = append(lib.Targets, target)
 	}
 	sortTargets(lib.Targets)

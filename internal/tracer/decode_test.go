@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/process"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -65,9 +66,53 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestCommName(t *testing.T) {
-	if got := commName([]byte("a\xffb\x00c")); got != "a?b" {
-		t.Errorf("got %q", got)
+// TestForeignNames: what a process may write into its names reaches no terminal.
+func TestForeignNames(t *testing.T) {
+	names := map[string]string{
+		"NCCL Progress 0": "NCCL Progress 0",
+		"a\xffb\x00c":     "a\uFFFDb",
+		"\x1b[2Jgone":     "\uFFFD[2Jgone",
+		"two\nlines":      "two\uFFFDlines",
+		"\u009b31mred":    "\uFFFD31mred",
+		"\u202eleft":      "\uFFFDleft",
+	}
+	for foreign, want := range names {
+		if got := commName([]byte(foreign)); got != want {
+			t.Errorf("%q was read as %q", foreign, got)
+		}
+		var slow bpf.TrackerSlowEvent
+		var event bpf.ResourcesAsyncEvent
+		for i := range len(foreign) {
+			slow.PollComm[i] = int8(foreign[i])
+			event.Device.Name[i] = int8(foreign[i])
+		}
+		completion, _, err := decodeSlow(bytesOf(&slow))
+		if err != nil || completion.Poller.Name != want {
+			t.Errorf("a poller %q was read as %q, %v", foreign, completion.Poller.Name, err)
+		}
+		async, err := decodeAsync(bytesOf(&event))
+		if err != nil || async.Device != want {
+			t.Errorf("a device %q was read as %q, %v", foreign, async.Device, err)
+		}
+	}
+}
+
+// TestForeignThreadName: the same for names that are read from /proc.
+func TestForeignThreadName(t *testing.T) {
+	root := t.TempDir()
+	comm := filepath.Join(root, "7/task/8/comm")
+	if err := os.MkdirAll(filepath.Dir(comm), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(comm, []byte("\x1b[2J\ngone\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tracer := &Tracer{processes: process.NewReader(root)}
+	if got, want := tracer.threadName(7, 8), "\uFFFD[2J\uFFFDgone"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := tracer.threadName(7, 9); got != "" {
+		t.Errorf("a thread that is gone is called %q", got)
 	}
 }
 

@@ -1,12 +1,12 @@
 package tracer
 
 import (
-	"bytes"
 	"fmt"
 	"time"
 	"unsafe"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/text"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -65,14 +65,18 @@ func decodeInto[T any](into *T, raw []byte) error {
 	return nil
 }
 
+// nameLimit is longer than every comm and every name of a device, in bytes.
+const nameLimit = 256
+
 // commName reads a fixed-size, NUL-terminated name as C and the kernel write it.
+// Processes choose such names.
 func commName[T int8 | byte](raw []T) string {
-	text := make([]byte, 0, len(raw))
+	name := make([]byte, 0, len(raw))
 	for _, c := range raw {
 		if c == 0 {
 			break
 		}
-		text = append(text, byte(c))
+		name = append(name, byte(c))
 	}
-	return string(bytes.ToValidUTF8(text, []byte("?")))
+	return text.Clean(string(name), nameLimit)
 }

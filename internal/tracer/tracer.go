@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/process"
 	"github.com/rdmaradar/rdmaradar/internal/provider"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
@@ -37,6 +38,8 @@ type Tracer struct {
 	side   *kernelSide
 	finder *provider.Finder
 	cache  *provider.Cache
+	// processes names threads.
+	processes *process.Reader
 
 	completions chan verbs.Completion
 	stuck       chan verbs.Stuck
@@ -112,6 +115,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		kind:        kind,
 		side:        side,
 		denials:     newDenials(cfg.Logger, held),
+		processes:   process.NewReader(rooted(cfg.Root, "/proc")),
 		finder:      provider.NewFinder(rooted(cfg.Root, "/proc")).WithCache(cache),
 		cache:       cache,
 		completions: make(chan verbs.Completion, completionBuffer),

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
 	"github.com/rdmaradar/rdmaradar/internal/provider"
@@ -145,23 +144,4 @@ func trialResult(err error) error {
 		}
 	}
 	return fmt.Errorf("trying probes: %w", err)
-}
-
-// trialFile is the program in a file without a name.
-func trialFile(calls uint32) (*os.File, error) {
-	program, err := trialProgram(calls)
-	if err != nil {
-		return nil, err
-	}
-	fd, err := unix.MemfdCreate("rdma-probe-trial", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("creating a file in memory: %w", err)
-	}
-	writer := os.NewFile(uintptr(fd), "trial")
-	defer writer.Close()
-	if _, err := writer.Write(program); err != nil {
-		return nil, fmt.Errorf("writing to a file in memory: %w", err)
-	}
-	// A file that is open for writing is not executed.
-	return os.Open("/proc/self/fd/" + strconv.Itoa(fd))
 }

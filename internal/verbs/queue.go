@@ -8,7 +8,8 @@ type ProcessID struct {
 	// TGID is the process id in the initial PID namespace.
 	TGID uint32
 	// Incarnation tells apart processes that had the same TGID, and the
-	// program before an exec from the one after it. Opaque.
+	// program before an exec from the one after it. It is the start time in
+	// nanoseconds since boot plus the kernel's number of the exec.
 	Incarnation uint64
 }
 

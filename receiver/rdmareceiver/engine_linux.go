@@ -3,6 +3,7 @@ package rdmareceiver
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -93,26 +94,60 @@ func executable(reader *process.Reader, pid int) string {
 
 // readHostFacts reads the names of the host. /proc/sys/kernel/hostname is that
 // of the reader's UTS namespace, so in a container /etc/hostname of the host
-// goes first.
+// goes first, and its own name counts only where it is the host's.
 func readHostFacts(root string, logger *slog.Logger) hostFacts {
-	name := firstLine(filepath.Join(root, "etc/hostname"))
-	if own, err := os.Hostname(); err == nil && (filepath.Clean(root) == "/" || name == "") {
-		name = own
+	name := firstLine(root, "etc/hostname")
+	if filepath.Clean(root) == "/" || name == "" && sharesHostname(root) {
+		if own, err := os.Hostname(); err == nil {
+			name = own
+		}
 	}
 	if name == "" {
 		logger.Warn("The name of the host is not known; telemetry goes without host.name.")
 	}
-	return hostFacts{Name: name, ID: firstLine(filepath.Join(root, "etc/machine-id"))}
+	return hostFacts{Name: name, ID: firstLine(root, "etc/machine-id")}
+}
+
+// sharesHostname reports whether this process is in the UTS namespace of the
+// host's first one, as containers on the host's network are.
+func sharesHostname(root string) bool {
+	first, err := os.Readlink(filepath.Join(root, "proc/1/ns/uts"))
+	own, ownErr := os.Readlink("/proc/self/ns/uts")
+	return err == nil && ownErr == nil && first == own
 }
 
 // firstLine is "" when the file cannot be read.
-func firstLine(path string) string {
-	text, err := os.ReadFile(path)
+func firstLine(root, name string) string {
+	file, err := openInRoot(root, name)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, 4<<10))
 	if err != nil {
 		return ""
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	return strings.TrimSpace(line)
+}
+
+// openInRoot opens a file as the host would: some distributions have /etc/hostname
+// or /etc/machine-id as an absolute link, which elsewhere would lead to the
+// container's own file. os.Root refuses such a link instead.
+func openInRoot(root, name string) (*os.File, error) {
+	dir, err := os.Open(root)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: filepath.Join(root, name), Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // errnoName returns the name of an error number of this kernel.

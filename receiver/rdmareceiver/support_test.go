@@ -134,7 +134,7 @@ func (c *countedIDs) Uint64() uint64 {
 func pointer(n int) *int { return &n }
 
 var (
-	trainer = verbs.ProcessID{TGID: 4242, Incarnation: 7}
+	trainer = verbs.ProcessID{TGID: 4242, Incarnation: 70_000_000_007}
 	peer    = verbs.ProcessID{TGID: 4343, Incarnation: 8}
 	nobody  = verbs.ProcessID{TGID: 9999, Incarnation: 9}
 )

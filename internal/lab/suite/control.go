@@ -134,6 +134,31 @@ func (c *collector) checkSpansOf(ctx context.Context, pid int, since time.Time, 
 		last["rdma.cq.number"], cqNumbers(local.cqs), last["network.local.address"], last["network.peer.address"]), nil
 }
 
+// namesQueuesOf waits for a span of a process that has what only the kernel knows,
+// which nobody but the collector has asked by now.
+func (c *collector) namesQueuesOf(ctx context.Context, pid int) error {
+	var last otlp.Span
+	err := waitFor(ctx, 20*time.Second, fmt.Sprintf("a span of process %d has the kernel's numbers", pid), func() (bool, error) {
+		spans, err := c.spans()
+		for _, s := range spans {
+			if s.Attributes["process.pid"] != strconv.Itoa(pid) {
+				continue
+			}
+			last = s
+			unnamed := slices.ContainsFunc([]string{"rdma.qp.remote_number", "rdma.cq.number", "rdma.local.gid", "rdma.peer.gid"},
+				func(key string) bool { return s.Attributes[key] == "" })
+			if !unnamed {
+				return true, err
+			}
+		}
+		return false, err
+	})
+	if err != nil {
+		return fmt.Errorf("%w; the last span: %v", err, last.Attributes)
+	}
+	return nil
+}
+
 // sendBandwidthIsNamed: only the client sends, so only it has spans.
 func sendBandwidthIsNamed(ctx context.Context, g *Guest) (string, error) {
 	c, err := g.runningCollector(ctx)
@@ -221,8 +246,9 @@ func (c *collector) comparePair(ctx context.Context, client, server *process, of
 }
 
 // earlierQueuesAreNamed starts a collector under a connection that exists. The
-// kernel tells of its queues when they are listed, as comparePair does. The
-// client pauses, so that the server's Send Queue is seen to be empty.
+// kernel tells of its queues when they are listed, which the collector must have
+// done itself before comparePair does. The client pauses, so that the server's
+// Send Queue is seen to be empty.
 func earlierQueuesAreNamed(ctx context.Context, g *Guest) (string, error) {
 	if g.collector != nil {
 		if err := g.stopCollector(ctx); err != nil {
@@ -240,6 +266,9 @@ func earlierQueuesAreNamed(ctx context.Context, g *Guest) (string, error) {
 		return "", err
 	}
 	if err := g.collector.drains(ctx, client); err != nil {
+		return "", err
+	}
+	if err := g.collector.namesQueuesOf(ctx, server.pid()); err != nil {
 		return "", err
 	}
 	return g.collector.comparePair(ctx, client, server, false)

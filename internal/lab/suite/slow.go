@@ -119,6 +119,9 @@ func (c *collector) slowSpans(ctx context.Context, client *process, netem string
 			result.spans = append(result.spans, s)
 		}
 	}
+	if len(result.spans) == 0 {
+		err = errors.Join(err, fmt.Errorf("none of %d slow spans began after the wire was impaired with %q", len(spans)-before, netem))
+	}
 	return result, err
 }
 
@@ -261,11 +264,19 @@ func stages(s otlp.Span) map[string]time.Duration {
 	return found
 }
 
+// shortest is 0 when there are no spans.
 func shortest(spans []otlp.Span) time.Duration {
+	if len(spans) == 0 {
+		return 0
+	}
 	return slices.MinFunc(spans, byDuration).Duration()
 }
 
+// longest is 0 when there are no spans.
 func longest(spans []otlp.Span) time.Duration {
+	if len(spans) == 0 {
+		return 0
+	}
 	return slices.MaxFunc(spans, byDuration).Duration()
 }
 

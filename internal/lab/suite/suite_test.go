@@ -325,6 +325,16 @@ func TestPollMode(t *testing.T) {
 	}
 }
 
+// A window without slow spans is described, too.
+func TestExtremesOfNoSpans(t *testing.T) {
+	if s, l := shortest(nil), longest(nil); s != 0 || l != 0 {
+		t.Errorf("from %s to %s, want 0", s, l)
+	}
+	if got := (injectionResult{}).String(); !strings.Contains(got, "0 spans") {
+		t.Errorf("no spans are described as %q", got)
+	}
+}
+
 func TestSharesOfStages(t *testing.T) {
 	span := func(d time.Duration, stage, seconds string) otlp.Span {
 		return otlp.Span{Start: time.Unix(100, 0), End: time.Unix(100, 0).Add(d), Attributes: map[string]string{"rdma.wqe.stage." + stage: seconds}}

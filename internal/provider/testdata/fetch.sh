@@ -13,12 +13,7 @@ cache=$(cd "$cache" && pwd)
 private=$(mktemp -d)
 trap 'rm -rf "$private"' EXIT
 
-mirror() {
-  local found
-  found=${DEBIAN_MIRROR:-$(sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -1)}
-  [ -n "$found" ] || { echo "fetch.sh: no mirror in /etc/apt/sources.list.d/debian.sources: set DEBIAN_MIRROR" >&2; return 1; }
-  echo "$found"
-}
+mirror() { "$here/mirror.sh"; }
 
 # pool TYPE SUITE ARCH: sets apt to the options for private lists of that suite.
 # TYPE is deb or deb-src.
