@@ -31,7 +31,7 @@ type Config struct {
 	NewProcess func(id verbs.ProcessID)
 	// Rate returns what a device carries in one direction, in bytes per
 	// second, false when it is not known; nil knows none. It is asked again
-	// every few seconds.
+	// every few seconds and may wait: nothing waits for it, not even Close.
 	Rate func(device string) (float64, bool)
 	// Logger gets what an operator should know. nil discards it.
 	Logger *slog.Logger

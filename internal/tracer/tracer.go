@@ -118,7 +118,6 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		async:       make(chan verbs.AsyncEvent, asyncBuffer),
 		resources:   newResources(cfg),
 		libraries:   newLibraries(side, kind),
-		devices:     newDevices(side, cfg),
 		books:       newLedger(),
 		ending:      map[verbs.ProcessID]time.Time{},
 		exited:      map[verbs.ProcessID]bool{},
@@ -127,6 +126,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		looking:     map[uint32]chan struct{}{},
 		extended:    make(chan struct{}, 1),
 	}
+	t.devices = newDevices(side, cfg.TakesDevice, newRates(cfg.Rate, t.refreshDevices))
 	if err := t.begin(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -206,6 +206,18 @@ func (t *Tracer) SetFloor(device string, excess time.Duration) {
 	t.devices.floor[device] = excess
 	if err := t.devices.refresh(); err != nil {
 		t.log.Warn("the reporting floor was not changed", "device", device, "error", err)
+	}
+}
+
+// refreshDevices tells the kernel side of rates that have changed.
+func (t *Tracer) refreshDevices() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	if err := t.devices.refresh(); err != nil {
+		t.log.Warn("the rate of a device is not told to the kernel side", "error", err)
 	}
 }
 

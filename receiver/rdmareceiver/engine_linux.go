@@ -67,7 +67,7 @@ func openHost(root string, logger *slog.Logger) (host, error) {
 	return host{
 		facts:      readHostFacts(root, logger),
 		processes:  process.NewCache(facts, processCacheSize),
-		topology:   &sysfsTopology{machine: machine, now: time.Now},
+		topology:   machine,
 		rate:       machine.RateBytesPerSecond,
 		executable: func(pid int) string { return executable(facts, pid) },
 		watchDevices: func(takes, counts func(string) bool) deviceSource {
