@@ -30,6 +30,9 @@ var (
 	ErrRefusedInstruction = errors.New("no probe can stand on this instruction")
 	// ErrChanged: the path leads to another file than the process has mapped.
 	ErrChanged = errors.New("the path no longer leads to the mapped file")
+	// ErrHangs: reading does not come to an end, as on a network file system
+	// without its server. What is there is not looked at until it does.
+	ErrHangs = errors.New("reading does not come to an end")
 )
 
 // PermissionError says which capability was missing for what.
