@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -140,8 +141,9 @@ func (f *Finder) lookAt(pid int, others *fileSet) ([]File, error) {
 }
 
 // All looks at every process. Files are returned once, however many processes
-// use them; of many errors the first ones are.
-func (f *Finder) All() ([]File, []error) {
+// use them; of many errors the first ones are. When the context ends, that is the
+// last error, and what was found until then is returned.
+func (f *Finder) All(ctx context.Context) ([]File, []error) {
 	const maxErrors = 32
 	entries, err := os.ReadDir(f.proc)
 	if err != nil {
@@ -155,6 +157,9 @@ func (f *Finder) All() ([]File, []error) {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid <= 0 {
 			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return found, append(errs, err)
 		}
 		files, err := f.lookAt(pid, others)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && len(errs) < maxErrors {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -128,6 +129,18 @@ func (f *Finder) passable(o obstacle) error {
 		return fmt.Errorf("%s: %w at %d others, and more are not tried", o, ErrHangs, len(f.hanging))
 	}
 	return nil
+}
+
+// Hanging lists what holds up looks at this moment.
+func (f *Finder) Hanging() []string {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	var all []string
+	for o := range f.hanging {
+		all = append(all, o.String())
+	}
+	slices.Sort(all)
+	return all
 }
 
 // claim waits until nobody else works on the same, so that a file which hundreds

@@ -28,8 +28,19 @@ const (
 )
 
 // probeEverything probes the libraries that are installed, and those that any
-// process uses.
-func (t *Tracer) probeEverything() error {
+// process uses, unless the context ends first.
+func (t *Tracer) probeEverything(ctx context.Context) error {
+	probed := make(chan error, 1)
+	t.look(func() { probed <- t.probeInstalledAndUsed(ctx) })
+	select {
+	case err := <-probed:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("looking for verbs libraries: %w", ctx.Err())
+	}
+}
+
+func (t *Tracer) probeInstalledAndUsed(ctx context.Context) error {
 	installed, err := t.finder.Installed(t.cfg.Root)
 	if err != nil && !t.denials.note(err) {
 		t.log.Warn("not every installed verbs library was found", "error", err)
@@ -37,13 +48,13 @@ func (t *Tracer) probeEverything() error {
 	if err := t.probe(installed); err != nil {
 		return err
 	}
-	_, err = t.search()
+	_, err = t.search(ctx)
 	return err
 }
 
 // search probes what all processes use, and says whether it saw all of them.
-func (t *Tracer) search() (complete bool, err error) {
-	used, errs := t.finder.All()
+func (t *Tracer) search(ctx context.Context) (complete bool, err error) {
+	used, errs := t.finder.All(ctx)
 	for _, err := range errs {
 		t.notLookedInto(err)
 	}
@@ -70,35 +81,52 @@ func (t *Tracer) dropUnused(used []provider.File) error {
 // probed is logged once; only a missing capability, which would hit every
 // file, is an error.
 func (t *Tracer) probe(files []provider.File) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return nil
-	}
 	for _, file := range files {
-		if !t.libraries.wants(file.ID) || t.cfg.takesFile != nil && !t.cfg.takesFile(file.DisplayPath) {
-			continue
-		}
-		open, err := t.finder.Open(file)
-		if err != nil {
-			// Most often its process has ended. The next search finds it in
-			// another one.
-			t.missed.Add(1)
-			t.notLookedInto(err, "library", file.DisplayPath)
-			continue
-		}
-		a, err := t.libraries.attach(file, open)
-		if denied := new(CapabilityError); errors.As(err, &denied) {
+		if err := t.probeFile(file); err != nil {
 			return err
 		}
-		if err != nil {
-			t.libraries.refused[keyOf(file.ID)] = file.ID
-			t.log.Warn("a verbs library is not traced", "library", file.DisplayPath, "error", err)
-			continue
-		}
-		t.log.Info("probing", "library", file.DisplayPath, "provider", file.Library.Name, "functions", len(file.Library.Targets), "links", a.count())
 	}
 	return nil
+}
+
+// probeFile opens the file without the lock: that may take for ever.
+func (t *Tracer) probeFile(file provider.File) error {
+	if !t.wants(file) {
+		return nil
+	}
+	open, err := t.finder.Open(file)
+	if err != nil {
+		// Most often its process has ended. The next search finds it in
+		// another one.
+		t.missed.Add(1)
+		t.notLookedInto(err, "library", file.DisplayPath)
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || !t.libraries.wants(file.ID) {
+		return open.Close()
+	}
+	a, err := t.libraries.attach(file, open)
+	if denied := new(CapabilityError); errors.As(err, &denied) {
+		return err
+	}
+	if err != nil {
+		t.libraries.refused[keyOf(file.ID)] = file.ID
+		t.log.Warn("a verbs library is not traced", "library", file.DisplayPath, "error", err)
+		return nil
+	}
+	t.log.Info("probing", "library", file.DisplayPath, "provider", file.Library.Name, "functions", len(file.Library.Targets), "links", a.count())
+	return nil
+}
+
+func (t *Tracer) wants(file provider.File) bool {
+	if t.cfg.takesFile != nil && !t.cfg.takesFile(file.DisplayPath) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.closed && t.libraries.wants(file.ID)
 }
 
 // dropDuplicates is called with mu held.
@@ -171,7 +199,7 @@ func (t *Tracer) lookInto(ctx context.Context, tgid uint32) {
 	}
 	again := make(chan struct{}, 1)
 	t.looking[tgid] = again
-	t.run(func() { t.keepLooking(ctx, tgid, again) })
+	t.look(func() { t.keepLooking(ctx, tgid, again) })
 }
 
 func (t *Tracer) keepLooking(ctx context.Context, tgid uint32, again <-chan struct{}) {
@@ -180,7 +208,7 @@ func (t *Tracer) keepLooking(ctx context.Context, tgid uint32, again <-chan stru
 		select {
 		case <-again:
 		case <-ctx.Done():
-			asked = false
+			return
 		case <-time.After(lookAgainAfter):
 			asked = false
 		}
@@ -214,7 +242,7 @@ func (t *Tracer) decide(id verbs.ProcessID) {
 		return
 	}
 	t.decided[id] = true
-	t.run(func() {
+	t.look(func() {
 		if t.cfg.TakesProcess(int(id.TGID)) {
 			return
 		}
@@ -275,7 +303,7 @@ func (t *Tracer) searchRegularly(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if _, err := t.search(); err != nil {
+			if _, err := t.search(ctx); err != nil {
 				t.log.Warn("looking for verbs libraries failed", "error", err)
 			}
 		}

@@ -52,7 +52,9 @@ type Tracer struct {
 	meter       cpuMeter
 
 	cancel context.CancelFunc
-	done   sync.WaitGroup
+	// done is for the goroutines that come to an end by themselves.
+	done    sync.WaitGroup
+	lookers lookers
 
 	// mu guards what follows.
 	mu        sync.Mutex
@@ -111,7 +113,6 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		kind:        kind,
 		side:        side,
 		denials:     newDenials(cfg.Logger, held),
-		finder:      provider.NewFinder(rooted(cfg.Root, "/proc")).WithCache(cache),
 		cache:       cache,
 		completions: make(chan verbs.Completion, completionBuffer),
 		stuck:       make(chan verbs.Stuck, stuckBuffer),
@@ -126,6 +127,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		looking:     map[uint32]chan struct{}{},
 		extended:    make(chan struct{}, 1),
 	}
+	t.finder = provider.NewFinder(rooted(cfg.Root, "/proc")).WithCache(cache).WithSpawn(t.look)
 	t.devices = newDevices(side, cfg.TakesDevice, newRates(cfg.Rate, t.refreshDevices))
 	if err := t.begin(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -166,16 +168,16 @@ func (t *Tracer) begin(ctx context.Context) error {
 	t.run(func() { t.readControl(background, control) })
 	t.resources.refresh()
 	t.run(func() { t.watchCore(background) })
-	t.run(func() { t.followExtended(background) })
+	t.look(func() { t.followExtended(background) })
 
-	if err := t.probeEverything(); err != nil {
+	if err := t.probeEverything(ctx); err != nil {
 		return err
 	}
 	now := time.Now()
 	t.agent = newAgentShare(now, t.meter.total())
 	t.run(func() { t.turnRegularly(background) })
 	t.run(func() { t.scanRegularly(background) })
-	t.run(func() { t.searchRegularly(background) })
+	t.look(func() { t.searchRegularly(background) })
 	if !t.side.watchesFiles {
 		t.log.Info("this kernel does not tell of new files: a verbs library unknown so far is found when a program that uses it starts, or by looking into /proc", "every", searchInterval)
 	}
@@ -223,28 +225,6 @@ func (t *Tracer) refreshDevices() {
 
 // MapBytes is the memory of the BPF maps as the kernel accounts for it.
 func (t *Tracer) MapBytes() uint64 { return memoryOfMaps(t.side.allMaps) + t.resources.mapBytes() }
-
-// Close detaches every probe and frees every map. It may be called twice.
-func (t *Tracer) Close() error {
-	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
-		return nil
-	}
-	t.closed = true
-	t.mu.Unlock()
-
-	if t.cancel != nil {
-		t.cancel()
-	}
-	t.done.Wait()
-	t.resources.close()
-	err := errors.Join(t.libraries.close(), t.side.close(), t.cache.Close())
-	close(t.completions)
-	close(t.stuck)
-	close(t.async)
-	return err
-}
 
 func (t *Tracer) scanRegularly(ctx context.Context) {
 	ticker := time.NewTicker(scanInterval)
