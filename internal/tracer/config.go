@@ -22,7 +22,8 @@ type Config struct {
 	// CacheDirectory keeps what was found out about libraries for the next
 	// start. It is made if there is none. "" keeps nothing.
 	CacheDirectory string
-	// TakesProcess and TakesDevice select what is traced; nil takes all.
+	// TakesProcess and TakesDevice select what is traced; nil takes all. They
+	// must not wait for a process or device.
 	TakesProcess func(pid int) bool
 	TakesDevice  func(name string) bool
 	// NewProcess is told of every process when it has its first queue, so that

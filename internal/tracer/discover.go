@@ -229,8 +229,8 @@ func (t *Tracer) lookNow(tgid uint32) {
 	}
 }
 
-// decide says whether a process that has its first queue is traced. What it is
-// asked may read /proc, and wait.
+// decide says whether a process that has its first queue is traced. Who is asked
+// reads /proc.
 func (t *Tracer) decide(id verbs.ProcessID) {
 	t.cfg.NewProcess(id)
 	t.mu.Lock()
@@ -243,7 +243,9 @@ func (t *Tracer) decide(id verbs.ProcessID) {
 	}
 	t.decided[id] = true
 	t.look(func() {
-		if t.cfg.TakesProcess(int(id.TGID)) {
+		taken := t.cfg.TakesProcess(int(id.TGID))
+		t.choices.keep(id, taken)
+		if taken {
 			return
 		}
 		if err := t.exclude(id); err != nil {

@@ -49,6 +49,7 @@ type Tracer struct {
 	extended    chan struct{}
 	missed      atomic.Uint64
 	denials     *denials
+	choices     choices
 	meter       cpuMeter
 
 	cancel context.CancelFunc
@@ -264,6 +265,7 @@ func (t *Tracer) scan() error {
 	for process, since := range t.ending {
 		if time.Since(since) > quarantine+2*scanInterval {
 			delete(t.ending, process)
+			t.choices.forget(process)
 			t.exited[process] = true
 		}
 	}

@@ -87,8 +87,8 @@ func (interfaces) Stats(netdev string) (map[string]uint64, error) { return ethto
 // executable is "" for a process that cannot be read: it then matches only
 // filters that take everything.
 func executable(reader *process.Reader, pid int) string {
-	facts, _ := reader.Facts(pid)
-	return facts.Executable
+	name, _ := reader.Executable(pid)
+	return name
 }
 
 // readHostFacts reads the names of the host. /proc/sys/kernel/hostname is that
