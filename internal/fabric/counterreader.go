@@ -14,8 +14,9 @@ import (
 
 const (
 	// countersAge is how long a reading is believed: on some NICs each one is a
-	// command to the firmware.
-	countersAge = time.Second
+	// command to the firmware. It is a second, less what a reader that comes every
+	// second may be early.
+	countersAge = 900 * time.Millisecond
 	// refusedFor is how long a counter that cannot be read is left alone: some
 	// firmware logs every attempt.
 	refusedFor = 10 * time.Minute
