@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
@@ -57,7 +56,8 @@ type session struct {
 	asyncs  chan verbs.AsyncEvent
 	traces  *outbox[[]slowEvent]
 	logs    *outbox[logBatch]
-	metrics *outbox[pmetric.Metrics]
+	metrics *outbox[metricBatch]
+	endings endings
 
 	mu        sync.Mutex
 	exemplars []pendingExemplar
@@ -91,7 +91,10 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.logs = newOutbox(eventQueue, func(ctx context.Context, batch logBatch) error {
 		return s.pipelines.sendLogs(ctx, batch, s.in)
 	}, s.settleLogs)
-	s.metrics = newOutbox(metricsQueue, s.pipelines.sendMetrics, s.settleMetrics)
+	s.endings = endings{most: s.cfg.MaxSeries}
+	s.metrics = newOutbox(metricsQueue, func(ctx context.Context, batch metricBatch) error {
+		return s.pipelines.sendMetrics(ctx, batch.metrics)
+	}, s.settleMetrics)
 	return nil
 }
 
@@ -326,6 +329,7 @@ func (s *session) collect() {
 func (s *session) exportMetrics(snap *verbs.Snapshot) {
 	now := s.clock.at(snap.Monotonic)
 	ended, owners := s.aggregator.add(snap, now)
+	ended = s.endings.add(ended, owners, s.aggregator.series)
 	for _, e := range s.takeExemplars() {
 		s.aggregator.addExemplar(e.key, e.exemplar)
 	}
@@ -334,7 +338,7 @@ func (s *session) exportMetrics(snap *verbs.Snapshot) {
 		s.deviceEmitter.emit(metrics, s.devices.latest(), s.aggregator.transmitted)
 	}
 	if metrics.DataPointCount() > 0 {
-		s.metrics.put(metrics)
+		s.metrics.put(metricBatch{metrics: metrics, ended: ended, owners: owners})
 	}
 }
 
@@ -354,9 +358,10 @@ func (s *session) settleLogs(batch logBatch, o outcome) {
 	}
 }
 
-func (s *session) settleMetrics(_ pmetric.Metrics, o outcome) {
+func (s *session) settleMetrics(batch metricBatch, o outcome) {
 	if o != outcomeExported {
 		s.self.countDroppedMetrics(o)
+		s.endings.keep(batch)
 	}
 }
 
