@@ -52,7 +52,6 @@ func startEngine(ctx context.Context, cfg engineConfig) (engine, error) {
 		// Not t: a nil tracer in an interface would not be nil.
 		return nil, err
 	}
-	listQueuePairs(cfg.Root, cfg.Logger)
 	return t, nil
 }
 
@@ -65,11 +64,12 @@ func openHost(root string, logger *slog.Logger) (host, error) {
 	facts := process.NewReader(proc)
 	machine := fabric.NewReader(filepath.Join(root, "sys"))
 	return host{
-		facts:      readHostFacts(root, logger),
-		processes:  process.NewCache(facts, processCacheSize),
-		topology:   machine,
-		rate:       machine.RateBytesPerSecond,
-		executable: func(pid int) string { return executable(facts, pid) },
+		facts:          readHostFacts(root, logger),
+		processes:      process.NewCache(facts, processCacheSize),
+		topology:       machine,
+		rate:           machine.RateBytesPerSecond,
+		executable:     func(pid int) string { return executable(facts, pid) },
+		listQueuePairs: func() { listQueuePairs(root, logger) },
 		watchDevices: func(takes, counts func(string) bool) deviceSource {
 			counters := fabric.NewCounterReader(machine, interfaces{}, counts, logger, time.Now)
 			return fabric.NewSampler(machine, counters, takes, logger)

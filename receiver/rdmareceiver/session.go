@@ -121,6 +121,9 @@ func (s *session) run(stop, deliver context.Context) {
 	if s.devices != nil && s.pipelines.metrics.wanted {
 		watching.Go(func() { s.devices.run(stop) })
 	}
+	if s.host.listQueuePairs != nil {
+		watching.Go(s.host.listQueuePairs)
+	}
 
 	<-stop.Done()
 	collecting.Wait()
@@ -133,8 +136,8 @@ func (s *session) run(stop, deliver context.Context) {
 	s.traces.close()
 	s.logs.close()
 	delivering.Wait()
-	// Last: a read of a device may wait for its firmware, and what has come in
-	// must not wait for that.
+	// Last: what asks a device may wait for its firmware, and what has come in must
+	// not wait for that.
 	watching.Wait()
 }
 
