@@ -1,9 +1,6 @@
 package tracer
 
 import (
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
@@ -71,10 +68,9 @@ func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint6
 
 // threadName reads the name of a thread, "" when it is gone.
 func (t *Tracer) threadName(tgid, tid uint32) string {
-	path := rooted(t.cfg.Root, "/proc/") + strconv.Itoa(int(tgid)) + "/task/" + strconv.Itoa(int(tid)) + "/comm"
-	raw, err := os.ReadFile(path)
-	if err != nil || len(raw) > 64 {
+	name, err := t.threads.ThreadName(int(tgid), int(tid))
+	if err != nil {
 		return ""
 	}
-	return commName([]byte(strings.TrimSuffix(string(raw), "\n")))
+	return name
 }

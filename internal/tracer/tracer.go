@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/process"
 	"github.com/rdmaradar/rdmaradar/internal/provider"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
@@ -39,6 +40,8 @@ type Tracer struct {
 	side   *kernelSide
 	finder *provider.Finder
 	cache  *provider.Cache
+	// threads tells the names of threads.
+	threads *process.Reader
 
 	completions chan verbs.Completion
 	stuck       chan verbs.Stuck
@@ -115,6 +118,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		side:        side,
 		denials:     newDenials(cfg.Logger, held),
 		cache:       cache,
+		threads:     process.NewReader(rooted(cfg.Root, "/proc")),
 		completions: make(chan verbs.Completion, completionBuffer),
 		stuck:       make(chan verbs.Stuck, stuckBuffer),
 		async:       make(chan verbs.AsyncEvent, asyncBuffer),

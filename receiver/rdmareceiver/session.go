@@ -392,11 +392,8 @@ func (s *session) keepExemplars(events []slowEvent) {
 
 func exemplarOf(e *slowEvent, by breakdown) pendingExemplar {
 	c := &e.completion
-	key := seriesKey{owner: by.ownerOf(c.Queue.Process, e.process), instrument: wqeDuration, device: c.Device, detail: c.Operation.String()}
-	if c.Status != verbs.StatusSuccess {
-		key.errorType = c.Status.String()
-	}
-	return pendingExemplar{key: key, exemplar: exemplar{
+	at := seriesKey{owner: by.ownerOf(c.Queue.Process, e.process), device: c.Device}
+	return pendingExemplar{key: at.ofCompletions(wqeDuration, c.Operation, c.Status), exemplar: exemplar{
 		seconds: secondsOf(c.Duration()), at: e.end, traceID: e.traceID, spanID: e.spanID,
 	}}
 }
