@@ -3,10 +3,13 @@
 package tracer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -40,9 +43,13 @@ func hangingHost(t *testing.T) (root string, release func()) {
 func TestCloseDoesNotWaitForWhatHangs(t *testing.T) {
 	requireRoot(t)
 	root, release := hangingHost(t)
-	tr, err := tracer.Start(t.Context(), tracer.Config{Root: root})
+	var log bytes.Buffer
+	tr, err := tracer.Start(t.Context(), tracer.Config{Root: root, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if n := strings.Count(log.String(), "/proc/1/maps"); n != 1 {
+		t.Errorf("the log tells %d times of what hangs:\n%s", n, log.String())
 	}
 	err = tr.Close()
 	if err == nil {

@@ -51,9 +51,11 @@ type Tracer struct {
 	undecodable atomic.Uint64
 	extended    chan struct{}
 	missed      atomic.Uint64
-	denials     *denials
-	choices     choices
-	meter       cpuMeter
+	// hanging is what was told last of what holds up looks at processes.
+	hanging atomic.Pointer[string]
+	denials *denials
+	choices choices
+	meter   cpuMeter
 
 	cancel context.CancelFunc
 	// done is for the goroutines that come to an end by themselves.
