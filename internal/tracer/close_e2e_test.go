@@ -48,10 +48,10 @@ func TestCloseDoesNotWaitForWhatHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	err = tr.Close()
 	if n := strings.Count(log.String(), "/proc/1/maps"); n != 1 {
 		t.Errorf("the log tells %d times of what hangs:\n%s", n, log.String())
 	}
-	err = tr.Close()
 	if err == nil {
 		t.Fatal("Close did not tell of what hangs")
 	}

@@ -7,11 +7,12 @@ import (
 )
 
 // metricBatch is what one collection exports. It tells which series it ends, and
-// since when their owners' counters count.
+// since when their owners' counters count, and the ends of devices' series.
 type metricBatch struct {
-	metrics pmetric.Metrics
-	ended   []seriesKey
-	owners  map[owner]*ownerState
+	metrics    pmetric.Metrics
+	ended      []seriesKey
+	owners     map[owner]*ownerState
+	deviceEnds pmetric.MetricSlice
 }
 
 // endings keeps the ends of series that no pipeline took, to tell of them again:

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
@@ -83,4 +84,56 @@ func TestEndings(t *testing.T) {
 	e.keep(metricBatch{ended: []seriesKey{key("a"), key("b")}})
 	got = e.add(nil, owners, map[seriesKey]*series{key("a"): {}})
 	assert.Equal(t, []seriesKey{key("b")}, got, "what is alive again has not ended")
+}
+
+// gauges has one point for each device.
+func gauges(devices ...string) pmetric.MetricSlice {
+	metrics := pmetric.NewMetricSlice()
+	for _, device := range devices {
+		points := pmetric.NewMetric()
+		points.SetName("rdma.port.up")
+		points.SetEmptyGauge().DataPoints().AppendEmpty().Attributes().PutStr(attributeDevice, device)
+		one := pmetric.NewMetricSlice()
+		points.MoveTo(one.AppendEmpty())
+		merge(one, metrics, false)
+	}
+	return metrics
+}
+
+// ended returns the devices whose series end in metrics, with the times of those.
+func ended(metrics pmetric.MetricSlice) map[string]pcommon.Timestamp {
+	found := map[string]pcommon.Timestamp{}
+	for i := range metrics.Len() {
+		eachNumber(metrics.At(i), func(at pmetric.NumberDataPoint) {
+			if at.Flags().NoRecordedValue() {
+				device, _ := at.Attributes().Get(attributeDevice)
+				found[device.Str()] = at.Timestamp()
+			}
+		})
+	}
+	return found
+}
+
+func TestEndOfADeviceThatWasRefusedIsToldAgain(t *testing.T) {
+	var s seriesEnds
+	emit := func(second int64, devices ...string) (map[string]pcommon.Timestamp, pmetric.MetricSlice) {
+		metrics := gauges(devices...)
+		ends := s.end(metrics, wallSeconds(second))
+		assert.Equal(t, ended(metrics), ended(ends))
+		return ended(metrics), ends
+	}
+	emit(10, "mlx5_0", "mlx5_1", "mlx5_2")
+	told, refused := emit(20, "mlx5_0")
+	require.Equal(t, map[string]pcommon.Timestamp{"mlx5_1": wallSeconds(20), "mlx5_2": wallSeconds(20)}, told)
+	s.keep(refused)
+	told, refused = emit(30, "mlx5_2")
+	assert.Equal(t, map[string]pcommon.Timestamp{"mlx5_0": wallSeconds(30), "mlx5_1": wallSeconds(30)}, told, "mlx5_2 is back")
+	twice := pmetric.NewMetricSlice()
+	refused.CopyTo(twice)
+	s.keep(refused)
+	s.keep(twice)
+	told, _ = emit(40, "mlx5_2")
+	assert.Len(t, told, 2)
+	told, _ = emit(50, "mlx5_2")
+	assert.Empty(t, told, "they were exported")
 }

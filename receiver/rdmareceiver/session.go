@@ -336,12 +336,12 @@ func (s *session) exportMetrics(snap *verbs.Snapshot) {
 	for _, e := range s.takeExemplars() {
 		s.aggregator.addExemplar(e.key, e.exemplar)
 	}
-	metrics := s.emitter.emit(s.aggregator, ended, owners, now)
+	batch := metricBatch{metrics: s.emitter.emit(s.aggregator, ended, owners, now), ended: ended, owners: owners}
 	if s.devices != nil {
-		s.deviceEmitter.emit(metrics, s.devices.latest(), s.aggregator.transmitted)
+		batch.deviceEnds = s.deviceEmitter.emit(batch.metrics, s.devices.latest(), s.aggregator.transmitted)
 	}
-	if metrics.DataPointCount() > 0 {
-		s.metrics.put(metricBatch{metrics: metrics, ended: ended, owners: owners})
+	if batch.metrics.DataPointCount() > 0 {
+		s.metrics.put(batch)
 	}
 }
 
@@ -365,6 +365,9 @@ func (s *session) settleMetrics(batch metricBatch, o outcome) {
 	if o != outcomeExported {
 		s.self.countDroppedMetrics(o)
 		s.endings.keep(batch)
+		if s.devices != nil {
+			s.deviceEmitter.ends.keep(batch.deviceEnds)
+		}
 	}
 }
 
