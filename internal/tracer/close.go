@@ -10,7 +10,7 @@ import (
 )
 
 // hangingTime is how long Close waits for what reads files of processes.
-const hangingTime = 3 * time.Second
+const hangingTime = 5 * time.Second
 
 // lookers are the goroutines that read files of traced processes or ask the
 // user's functions. The kernel may hold them for as long as it likes.
