@@ -86,6 +86,6 @@ func (t *Tracer) free() error {
 			t.log.Warn("freeing the maps failed", "error", err)
 		}
 	}()
-	return fmt.Errorf("all probes are off, but %d goroutines wait for processes and their files, as on a network file system without its server (%s): "+
-		"the maps are freed when they come back", t.lookers.running.Load(), strings.Join(t.finder.Hanging(), ", "))
+	return fmt.Errorf("all probes are off; the maps are freed when goroutines come back that wait for processes and their files (%d), "+
+		"as on a network file system without its server: %s", t.lookers.running.Load(), strings.Join(t.finder.Hanging(), ", "))
 }
