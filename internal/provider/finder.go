@@ -137,7 +137,7 @@ func (f *Finder) Process(pid int) ([]File, error) {
 }
 
 func (f *Finder) lookAt(pid int, others *fileSet) ([]File, error) {
-	return f.patiently(obstacle{pid: pid}, func(l *look) ([]File, error) { return f.process(l, pid, others) })
+	return patiently(f, obstacle{pid: pid}, func(l *look) ([]File, error) { return f.process(l, pid, others) })
 }
 
 // All looks at every process. Files are returned once, however many processes

@@ -26,7 +26,7 @@ const (
 // names do, because the directories hold thousands of other libraries. The error
 // wraps ErrHangs as that of Process does.
 func (f *Finder) Installed(root string) ([]File, error) {
-	return f.patiently(obstacle{}, func(l *look) ([]File, error) { return f.installed(l, root) })
+	return patiently(f, obstacle{}, func(l *look) ([]File, error) { return f.installed(l, root) })
 }
 
 func (f *Finder) installed(l *look, root string) ([]File, error) {

@@ -46,10 +46,8 @@ func (o obstacle) String() string {
 // look is one look at a process. It tells what it is at, so that who waits for it
 // knows what holds it up.
 type look struct {
-	at    atomic.Pointer[obstacle]
-	done  chan struct{}
-	files []File
-	err   error
+	at   atomic.Pointer[obstacle]
+	done chan struct{}
 }
 
 func (l *look) enter(o obstacle) { l.at.Store(&o) }
@@ -57,30 +55,32 @@ func (l *look) enter(o obstacle) { l.at.Store(&o) }
 // patiently looks, and waits as long as there is progress. What holds it up is
 // passed over from then on until it goes on, also by the second attempt, which
 // finds what else there is.
-func (f *Finder) patiently(first obstacle, work func(*look) ([]File, error)) ([]File, error) {
-	l := f.start(first, work)
-	held := f.await(l)
-	if held != nowhere {
-		l = f.start(first, work)
-		held = f.await(l)
+func patiently[T any](f *Finder, first obstacle, work func(*look) (T, error)) (found T, err error) {
+	type result struct {
+		found T
+		err   error
 	}
-	if held != nowhere {
-		return nil, fmt.Errorf("%s: %w", held, ErrHangs)
+	for range 2 {
+		if err := f.passable(first); err != nil {
+			return found, err
+		}
+		var r result
+		l := f.start(first, func(l *look) { r.found, r.err = work(l) })
+		held := f.await(l)
+		if held == nowhere {
+			return r.found, r.err
+		}
+		err = fmt.Errorf("%s: %w", held, ErrHangs)
 	}
-	return l.files, l.err
+	return found, err
 }
 
-func (f *Finder) start(first obstacle, work func(*look) ([]File, error)) *look {
+func (f *Finder) start(first obstacle, work func(*look)) *look {
 	l := &look{done: make(chan struct{})}
 	l.enter(first)
-	if err := f.passable(first); err != nil {
-		l.err = err
-		close(l.done)
-		return l
-	}
 	f.spawn(func() {
 		defer close(l.done)
-		l.files, l.err = work(l)
+		work(l)
 	})
 	return l
 }

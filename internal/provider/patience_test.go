@@ -43,6 +43,8 @@ func TestFinderPassesOverWhatHangs(t *testing.T) {
 		assert.Equal(t, []string{"/v.so verbs"}, names(found))
 		_, err := f.Process(2)
 		require.ErrorIs(t, err, ErrHangs)
+		_, err = f.Code(2)
+		require.ErrorIs(t, err, ErrHangs)
 	}
 	require.Eventually(t, func() bool { return running.Load() == 1 }, 10*time.Second, time.Millisecond)
 
@@ -80,7 +82,7 @@ func TestFileSystemThatHangs(t *testing.T) {
 		}
 		for pid := 1; pid <= 100; pid++ {
 			began := time.Now()
-			found, err := f.patiently(obstacle{pid: pid}, work)
+			found, err := patiently(f, obstacle{pid: pid}, work)
 			require.NoError(t, err)
 			require.Len(t, found, 2)
 			if pid > 1 {
@@ -90,7 +92,7 @@ func TestFileSystemThatHangs(t *testing.T) {
 		assert.EqualValues(t, 1, waiting.Load(), "goroutines wait for the server")
 		close(server)
 		synctest.Wait()
-		found, err := f.patiently(obstacle{pid: 1}, work)
+		found, err := patiently(f, obstacle{pid: 1}, work)
 		require.NoError(t, err)
 		assert.Len(t, found, 3)
 	})
@@ -100,7 +102,7 @@ func TestFileSystemThatHangs(t *testing.T) {
 func TestSlowLookDoesNotHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := NewFinder(t.TempDir())
-		found, err := f.patiently(obstacle{pid: 1}, func(l *look) ([]File, error) {
+		found, err := patiently(f, obstacle{pid: 1}, func(l *look) ([]File, error) {
 			for range 10 {
 				l.enter(obstacle{device: 1})
 				time.Sleep(patience - time.Millisecond)
@@ -134,7 +136,7 @@ func TestClaim(t *testing.T) {
 			return nil, nil
 		}
 		for pid := range 10 {
-			go func() { _, _ = f.patiently(obstacle{pid: pid + 1}, read) }()
+			go func() { _, _ = patiently(f, obstacle{pid: pid + 1}, read) }()
 		}
 		time.Sleep(5 * patience)
 		assert.EqualValues(t, 1, reading.Load())
@@ -143,7 +145,7 @@ func TestClaim(t *testing.T) {
 		close(server)
 		synctest.Wait()
 		assert.Empty(t, f.claimed)
-		_, err := f.patiently(obstacle{pid: 1}, read)
+		_, err := patiently(f, obstacle{pid: 1}, read)
 		require.NoError(t, err)
 	})
 }
