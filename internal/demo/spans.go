@@ -20,6 +20,8 @@ type slowRequest struct {
 	Operation  string
 	Bytes      int64
 	Stages     map[string]time.Duration
+	// Late is the time from its end to its row on the screen.
+	Late time.Duration
 }
 
 // Duration is the time from post to completion.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestJudge(t *testing.T) {
@@ -121,4 +122,12 @@ func TestVerdictPrints(t *testing.T) {
 	verdict{injected: 60, seen: 60, errors: []float64{0.2, 0.0123, 0}, other: 4}.print(&out)
 	assert.Contains(t, out.String(), "spikes seen          60")
 	assert.Contains(t, out.String(), "1.23 %")
+}
+
+// What other processes on the machine do is not the demonstration's.
+func TestLatestIsOfTheJobAlone(t *testing.T) {
+	exported := []slowRequest{{PID: 42, Late: time.Second}, {PID: 43, Late: time.Hour}, {PID: 42, Late: 2 * time.Second}}
+	assert.Equal(t, 2*time.Second, latest(42, exported))
+	require.NoError(t, checkLatest(latest(42, exported)))
+	assert.Error(t, checkLatest(latest(43, exported)))
 }

@@ -2,8 +2,8 @@ package fabric
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,14 +12,10 @@ import (
 	"time"
 )
 
-const (
-	// countersAge is how long a reading is believed: on some NICs each one is a
-	// command to the firmware.
-	countersAge = time.Second
-	// refusedFor is how long a counter that cannot be read is left alone: some
-	// firmware logs every attempt.
-	refusedFor = 10 * time.Minute
-)
+// countersAge is how long a reading is believed: on some NICs each one is a
+// command to the firmware. It is a second, less what a reader that comes every
+// second may be early.
+const countersAge = 900 * time.Millisecond
 
 // CounterReader reads the counters of devices and adds up what they grow by. It
 // is safe for concurrent use.
@@ -35,7 +31,7 @@ type CounterReader struct {
 	readAt   time.Time
 	readings []Reading
 	totals   map[totalKey]*total
-	refused  map[totalKey]time.Time
+	refused  map[totalKey]refusal
 }
 
 type totalKey struct {
@@ -54,12 +50,13 @@ func NewCounterReader(reader *Reader, ethtool Ethtool, takes func(device string)
 	}
 	return &CounterReader{
 		reader: reader, ethtool: ethtool, takes: takes, logger: logger, now: now, known: newCatalogue(),
-		totals: map[totalKey]*total{}, refused: map[totalKey]time.Time{},
+		totals: map[totalKey]*total{}, refused: map[totalKey]refusal{},
 	}
 }
 
 // Read returns the counters of the devices and when they were read, which is at
-// most once a second. A counter that cannot be read is left out, and said once.
+// most once a second. A counter that cannot be read is left out, and said once
+// until it can be read; then it goes on where it was.
 func (c *CounterReader) Read(devices []Device) ([]Reading, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,13 +69,16 @@ func (c *CounterReader) Read(devices []Device) ([]Reading, time.Time) {
 
 func (c *CounterReader) readAll(devices []Device) []Reading {
 	pass := pass{CounterReader: c, index: map[series]int{}, seen: map[totalKey]bool{}}
+	present := map[string]bool{}
 	for _, device := range devices {
 		if c.takes(device.Name) {
 			pass.readDevice(device)
+			present[device.Name] = true
 		}
 	}
+	maps.DeleteFunc(c.refused, func(key totalKey, _ refusal) bool { return !present[key.device] })
 	for key, sum := range c.totals {
-		if !pass.seen[key] && !pass.addAbsent(key, sum) {
+		if !pass.seen[key] && !pass.addAbsent(key, sum) && !c.fails(key) {
 			delete(c.totals, key)
 		}
 	}
@@ -94,8 +94,7 @@ type pass struct {
 	// index is where a series is among the readings.
 	index map[series]int
 	seen  map[totalKey]bool
-	// failed are the counters of the device that could not be read for the
-	// first time.
+	// failed are the counters of the device that are left alone from now on.
 	failed []error
 }
 
@@ -160,7 +159,7 @@ func (p *pass) readInterfaces(device Device) {
 }
 
 func (p *pass) readInterface(device Device, port int, netdev string) {
-	whole := totalKey{device: device.Name, port: port, source: SourceEthtool, netdev: netdev}
+	whole := totalKey{device: device.Name, source: SourceEthtool, netdev: netdev}
 	if p.isRefused(whole) {
 		return
 	}
@@ -173,13 +172,14 @@ func (p *pass) readInterface(device Device, port int, netdev string) {
 		p.refuse(whole, err)
 		return
 	}
+	delete(p.refused, whole)
 	for name, raw := range stats {
 		found, ok := p.known.find(SourceEthtool, name)
 		if !ok {
 			continue
 		}
 		key := whole
-		key.name = name
+		key.name, key.port = name, port
 		if found.OfDevice() {
 			// The other ports of the NIC are on the same link.
 			key.port = 0
@@ -216,23 +216,11 @@ func (p *pass) readOne(key totalKey, found match, read func() (uint64, error)) {
 	raw, err := read()
 	switch {
 	case err == nil:
+		delete(p.refused, key)
 		p.add(key, found, raw)
 	case !unplugged(err):
 		p.refuse(key, err)
 	}
-}
-
-func (p *pass) isRefused(key totalKey) bool {
-	at, refused := p.refused[key]
-	return refused && p.readAt.Sub(at) < refusedFor
-}
-
-// refuse leaves a counter alone for a while. It is said the first time only.
-func (p *pass) refuse(key totalKey, err error) {
-	if _, said := p.refused[key]; !said {
-		p.failed = append(p.failed, fmt.Errorf("%s %s: %w", key.source, key.name+key.netdev, err))
-	}
-	p.refused[key] = p.readAt
 }
 
 // add notes a value.

@@ -2,9 +2,11 @@ package fabric
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,10 +120,15 @@ func TestCountersAreReadOnceASecond(t *testing.T) {
 	c := count(t, fabrictest.Tree(t, fabrictest.SingleRoCE), nil)
 	c.read()
 	c.set(singlePort + "hw_counters/out_of_sequence = 5")
-	c.at = c.at.Add(999 * time.Millisecond)
+	c.at = c.at.Add(500 * time.Millisecond)
 	assert.Zero(t, c.readNow()["mlx5_0 out_of_sequence"].Count)
-	c.at = c.at.Add(time.Millisecond)
+	c.at = c.at.Add(500 * time.Millisecond)
 	assert.EqualValues(t, 2, c.readNow()["mlx5_0 out_of_sequence"].Count)
+	for i, late := range []time.Duration{1030, 970, 1000, 940} {
+		c.set(fmt.Sprintf("%shw_counters/out_of_sequence = %d", singlePort, 6+i))
+		c.at = c.at.Add(late * time.Millisecond)
+		assert.EqualValues(t, 3+i, c.readNow()["mlx5_0 out_of_sequence"].Count, "a reader that comes every second is not always on time")
+	}
 }
 
 func TestUnreadableCountersAreSaidOnce(t *testing.T) {
@@ -142,6 +149,52 @@ func TestUnreadableCountersAreSaidOnce(t *testing.T) {
 	assert.NotContains(t, c.read(), "mlx5_0 symbol_error", "left alone for a while")
 	c.at = c.at.Add(refusedFor)
 	assert.Contains(t, c.read(), "mlx5_0 symbol_error", "and tried again")
+	c.set(singlePort + "counters/symbol_error = once more")
+	c.read()
+	c.read()
+	assert.Equal(t, 2, strings.Count(c.log.String(), "symbol_error"), "what begins anew is said anew")
+}
+
+// A read that fails once, or for a while, takes nothing from what was counted.
+func TestCounterGoesOnAfterAFailure(t *testing.T) {
+	c := count(t, fabrictest.Tree(t, fabrictest.SingleRoCE), nil)
+	c.set(singlePort + "counters/symbol_error = 1")
+	c.read()
+	since := c.at
+	c.set(singlePort + "counters/symbol_error = 3")
+	assert.EqualValues(t, 2, c.read()["mlx5_0 symbol_error"].Count)
+
+	c.set(singlePort + "counters/symbol_error = busy")
+	assert.NotContains(t, c.read(), "mlx5_0 symbol_error")
+	assert.Empty(t, c.log.String(), "once is nothing")
+	c.set(singlePort + "counters/symbol_error = 4")
+	assert.EqualValues(t, 3, c.read()["mlx5_0 symbol_error"].Count, "it is read at the next reading")
+
+	c.set(singlePort + "counters/symbol_error = busy")
+	c.read()
+	c.read()
+	c.set(singlePort + "counters/symbol_error = 9")
+	c.at = c.at.Add(refusedFor)
+	got := c.read()["mlx5_0 symbol_error"]
+	assert.EqualValues(t, 8, got.Count)
+	assert.Equal(t, since, got.Since)
+}
+
+// The same of the counters of an interface, which are read all at once.
+func TestInterfaceGoesOnAfterAFailure(t *testing.T) {
+	c := count(t, fabrictest.Tree(t, fabrictest.SingleRoCE), nil)
+	c.set("ethtool/enp1s0np0/stats/rx_discards_phy = 5\nethtool/enp1s0np0/stats/outbound_pci_stalled_wr = 5")
+	c.read()
+	since := c.at
+	bus, err := os.ReadFile(filepath.Join(c.root, "ethtool/enp1s0np0/bus_info"))
+	require.NoError(t, err)
+	c.set("ethtool/enp1s0np0/bus_info = 0000:02:00.0")
+	assert.NotContains(t, c.read(), "mlx5_0 rx_discards_phy")
+	c.set("ethtool/enp1s0np0/stats/rx_discards_phy = 9\nethtool/enp1s0np0/bus_info = " + string(bus))
+	got := c.read()
+	assert.EqualValues(t, 4, got["mlx5_0 rx_discards_phy"].Count)
+	assert.Equal(t, since, got["mlx5_0 rx_discards_phy"].Since)
+	assert.Equal(t, since, got["mlx5_0 outbound_pci_stalled_wr"].Since)
 }
 
 func TestDevicesLeftOut(t *testing.T) {
@@ -167,6 +220,7 @@ func TestBondAddsUpItsMembers(t *testing.T) {
 func TestAnotherInterfaceOfTheNameIsNotBelieved(t *testing.T) {
 	c := count(t, fabrictest.Tree(t, fabrictest.SingleRoCE), nil)
 	c.set("ethtool/enp1s0np0/bus_info = 0000:02:00.0")
+	c.read()
 	got := c.read()
 	assert.NotContains(t, got, "mlx5_0 rx_discards_phy")
 	assert.Contains(t, got, "mlx5_0 out_of_sequence")

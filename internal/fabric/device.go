@@ -108,6 +108,20 @@ func (r *Reader) RateBytesPerSecond(name string) (float64, bool) {
 	return Device{Ports: ports}.RateBytesPerSecond()
 }
 
+// DeviceNode is the NUMA node of the device with that name, which need not be
+// trusted; false when it is not known. Unlike Devices it asks no firmware.
+func (r *Reader) DeviceNode(name string) (int, bool) {
+	if !isName(name) {
+		return 0, false
+	}
+	pci, _ := pciFunction(physicalDevice(r.devicePath(name)))
+	node := numaNode(pci)
+	if node == nil {
+		return 0, false
+	}
+	return *node, true
+}
+
 func (r *Reader) classPath() string {
 	return filepath.Join(r.root, "class", "infiniband")
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -141,4 +142,26 @@ func TestThisMachine(t *testing.T) {
 	}
 	require.NoError(t, err)
 	assert.Len(t, devices, len(entries))
+}
+
+// A port whose firmware hangs, as a pipe that nobody writes to, does not keep the
+// node of its device from being known.
+func TestDeviceNodeAsksNoFirmware(t *testing.T) {
+	reader := laidOut(t, `
+		class/infiniband/dev0/device -> ../../../devices/pci/0000:01:00.0
+		devices/pci/0000:01:00.0/numa_node = 1
+		class/infiniband/dev0/ports/1/link_layer = InfiniBand
+		class/infiniband/soft/ports/1/link_layer = Ethernet`)
+	for _, attribute := range []string{"state", "phys_state", "lid", "rate"} {
+		require.NoError(t, syscall.Mkfifo(filepath.Join(reader.devicePath("dev0"), "ports", "1", attribute), 0o600))
+	}
+	for _, test := range []struct {
+		name string
+		node int
+		ok   bool
+	}{{"dev0", 1, true}, {"soft", 0, false}, {"none", 0, false}, {"../dev0", 0, false}} {
+		node, ok := reader.DeviceNode(test.name)
+		assert.Equal(t, test.ok, ok, test.name)
+		assert.Equal(t, test.node, node, test.name)
+	}
 }

@@ -20,6 +20,8 @@ const (
 	// maxReading bounds the processes read at a time, and with them the
 	// threads that can hang in the kernel.
 	maxReading = 32
+	// failureAge is how long a failure is believed that may pass.
+	failureAge = 30 * time.Second
 )
 
 // Cache keeps the facts of processes as they were when first asked for, so
@@ -29,7 +31,8 @@ const (
 // The key is the incarnation, not the PID: after an execve, and when a PID is
 // reused, the facts are read anew. Facts of another process, which has the PID by
 // then, are never returned: the one asked for has gone. That is kept too, because
-// whatever has its PID later is another process. Other failures are tried again.
+// whatever has its PID later is another process. Other failures are tried again
+// after a while, in the background: nobody waits for one process twice.
 type Cache struct {
 	read     func(pid int) (Facts, error)
 	capacity int
@@ -51,6 +54,9 @@ type entry struct {
 	// name is the comm of the process, "" unless the kernel told it. It needs
 	// the Cache's mu.
 	name string
+	// stale is from when the process is to be read again, zero for never. The
+	// cache's mu guards it.
+	stale time.Time
 }
 
 // NewCache returns a Cache of at most capacity processes, at least 1; beyond
@@ -109,24 +115,29 @@ func (c *Cache) of(e *entry) (Facts, error) {
 	return facts, fmt.Errorf("%w: %w", ErrIncomplete, e.err)
 }
 
-// Forget drops a process of which nothing more will be asked.
-func (c *Cache) Forget(id verbs.ProcessID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.drop(c.entries[id])
-}
-
 func (c *Cache) entry(id verbs.ProcessID) *entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if element, known := c.entries[id]; known {
-		c.recent.MoveToFront(element)
-		return element.Value.(*entry)
+	now := time.Now()
+	element, known := c.entries[id]
+	if !known {
+		return c.add(id, now.Add(patience))
 	}
+	e := element.Value.(*entry)
+	if !e.stale.IsZero() && now.After(e.stale) {
+		c.drop(element)
+		return c.add(id, now)
+	}
+	c.recent.MoveToFront(element)
+	return e
+}
+
+// add needs mu.
+func (c *Cache) add(id verbs.ProcessID, deadline time.Time) *entry {
 	if c.recent.Len() >= c.capacity {
 		c.drop(c.recent.Back())
 	}
-	e := &entry{id: id, deadline: time.Now().Add(patience), done: make(chan struct{})}
+	e := &entry{id: id, deadline: deadline, done: make(chan struct{})}
 	c.entries[id] = c.recent.PushFront(e)
 	go c.fill(e)
 	return e
@@ -134,9 +145,6 @@ func (c *Cache) entry(id verbs.ProcessID) *entry {
 
 // drop needs mu. A read under way goes on, for those who wait for it.
 func (c *Cache) drop(element *list.Element) {
-	if element == nil {
-		return
-	}
 	delete(c.entries, element.Value.(*entry).id)
 	c.recent.Remove(element)
 }
@@ -145,7 +153,7 @@ func (c *Cache) drop(element *list.Element) {
 // goroutines pile up behind them.
 func (c *Cache) fill(e *entry) {
 	defer close(e.done)
-	timer := time.NewTimer(time.Until(e.deadline))
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case c.reading <- struct{}{}:
@@ -155,7 +163,9 @@ func (c *Cache) fill(e *entry) {
 		e.err = fmt.Errorf("process %d: %w: %d others are being waited for", e.id.TGID, ErrBusy, maxReading)
 	}
 	if e.err != nil && !errors.Is(e.err, ErrIncomplete) && !errors.Is(e.err, ErrGone) {
-		c.forget(e)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		e.stale = time.Now().Add(failureAge)
 	}
 }
 
@@ -175,13 +185,4 @@ func (c *Cache) readOf(id verbs.ProcessID) (Facts, error) {
 func startedAs(id verbs.ProcessID, startTicks uint64) bool {
 	ticks := id.Incarnation / uint64(tick)
 	return ticks == startTicks || ticks == startTicks+1
-}
-
-// forget drops an entry unless another one has taken its place.
-func (c *Cache) forget(e *entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if element, known := c.entries[e.id]; known && element.Value == e {
-		c.drop(element)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -45,10 +46,6 @@ func TestCacheOutlivesProcess(t *testing.T) {
 	again, err := cache.Facts(incarnation(7, 1))
 	require.NoError(t, err)
 	assert.Equal(t, facts, again)
-
-	cache.Forget(incarnation(7, 1))
-	_, err = cache.Facts(incarnation(7, 1))
-	require.ErrorIs(t, err, ErrGone)
 }
 
 func TestCacheKeepsIncarnationsApart(t *testing.T) {
@@ -115,16 +112,28 @@ func TestStartedAs(t *testing.T) {
 }
 
 func TestCacheTriesOtherFailuresAgain(t *testing.T) {
-	cache := NewCache(NewReader("testdata/podman-v2"), 10)
-	read := cache.read
-	cache.read = func(int) (Facts, error) { return Facts{}, syscall.EMFILE }
-	_, err := cache.Facts(incarnation(99, 1))
-	require.ErrorIs(t, err, syscall.EMFILE)
-	cache.read = read
-	require.Eventually(t, func() bool {
+	synctest.Test(t, func(t *testing.T) {
+		cache := NewCache(NewReader("testdata/podman-v2"), 10)
+		reads := 0
+		read := cache.read
+		cache.read = func(int) (Facts, error) {
+			reads++
+			return Facts{}, syscall.EMFILE
+		}
+		for range 10 {
+			_, err := cache.Facts(incarnation(99, 1))
+			require.ErrorIs(t, err, syscall.EMFILE)
+		}
+		synctest.Wait()
+		assert.Equal(t, 1, reads, "not at once")
+		cache.read = read
+		time.Sleep(failureAge + time.Second)
+		cache.Capture(incarnation(99, 1), "")
+		synctest.Wait()
 		facts, err := cache.Facts(incarnation(99, 1))
-		return err == nil && facts.ServiceName == "perf test"
-	}, 10*time.Second, time.Millisecond)
+		require.NoError(t, err)
+		assert.Equal(t, "perf test", facts.ServiceName)
+	})
 }
 
 func TestCacheIsBounded(t *testing.T) {
@@ -147,61 +156,84 @@ func TestCacheIsBounded(t *testing.T) {
 	assert.NotContains(t, cache.entries, incarnation(99, 50))
 }
 
-// TestCacheDoesNotHang lets a read block as the kernel would, by a named pipe
-// that nobody writes to.
-func TestCacheDoesNotHang(t *testing.T) {
-	root, dir := newTree(t, 7, map[string]string{"stat": statLine(100, 1)})
-	pipe := filepath.Join(dir, "environ")
-	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	cache := NewCache(NewReader(root), 10)
-
-	cache.Capture(incarnation(7, 1), "")
-	begin := time.Now()
-	_, err := cache.Facts(incarnation(7, 1))
-	require.ErrorIs(t, err, ErrBusy)
-	assert.Less(t, time.Since(begin), 5*patience)
-
-	begin = time.Now()
-	_, err = cache.Facts(incarnation(7, 1))
-	require.ErrorIs(t, err, ErrBusy)
-	assert.Less(t, time.Since(begin), patience/2, "one process is waited for once")
-
-	_, err = cache.Facts(incarnation(8, 1))
-	require.ErrorIs(t, err, ErrGone, "others are not held up")
-
-	writer, err := os.OpenFile(pipe, os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = writer.WriteString("OTEL_SERVICE_NAME=late\x00")
-	require.NoError(t, errors.Join(err, writer.Close()))
-	require.Eventually(t, func() bool {
-		facts, err := cache.Facts(incarnation(7, 1))
-		return err == nil && facts.ServiceName == "late"
-	}, 10*time.Second, time.Millisecond)
+// hanging makes the reads of one process block as the kernel would, until the
+// function that it returns is called.
+func hanging(cache *Cache, pid int) (release func()) {
+	gate := make(chan struct{})
+	read := cache.read
+	cache.read = func(asked int) (Facts, error) {
+		if asked == pid {
+			<-gate
+		}
+		return read(asked)
+	}
+	return func() { close(gate) }
 }
 
+func TestCacheDoesNotHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := NewCache(NewReader("testdata/podman-v2"), 10)
+		release := hanging(cache, 99)
+
+		cache.Capture(incarnation(99, 1), "")
+		begin := time.Now()
+		_, err := cache.Facts(incarnation(99, 1))
+		require.ErrorIs(t, err, ErrBusy)
+		assert.Equal(t, patience, time.Since(begin))
+
+		begin = time.Now()
+		_, err = cache.Facts(incarnation(99, 1))
+		require.ErrorIs(t, err, ErrBusy)
+		assert.Zero(t, time.Since(begin), "one process is waited for once")
+
+		_, err = cache.Facts(incarnation(8, 1))
+		require.ErrorIs(t, err, ErrGone, "others are not held up")
+		assert.Zero(t, time.Since(begin))
+
+		release()
+		synctest.Wait()
+		facts, err := cache.Facts(incarnation(99, 1))
+		require.NoError(t, err)
+		assert.Equal(t, "perf test", facts.ServiceName)
+	})
+}
+
+// While every reader hangs, a process that cannot be read is waited for once, not
+// whenever it is asked for: a collection asks for hundreds, one after the other.
 func TestCacheGivesUpWhenEveryReadHangs(t *testing.T) {
-	cache := NewCache(NewReader("testdata/podman-v2"), 1000)
-	release := make(chan struct{})
-	hanging := make(chan struct{}, 2*maxReading)
-	read := cache.read
-	cache.read = func(pid int) (Facts, error) {
-		hanging <- struct{}{}
-		<-release
-		return read(pid)
-	}
-	for n := range maxReading {
-		cache.Capture(incarnation(99, n), "")
-	}
-	for range maxReading {
-		<-hanging
-	}
-	_, err := cache.Facts(incarnation(99, 999))
-	require.ErrorIs(t, err, ErrBusy)
-	close(release)
-	require.Eventually(t, func() bool {
+	synctest.Test(t, func(t *testing.T) {
+		cache := NewCache(NewReader("testdata/podman-v2"), 1000)
+		release := hanging(cache, 99)
+		for n := range maxReading {
+			cache.Capture(incarnation(99, n), "")
+		}
+		synctest.Wait()
+		const others = 200
+		for n := range others {
+			cache.Capture(incarnation(100+n, 1), "")
+		}
+		collect := func() time.Duration {
+			begin := time.Now()
+			for n := range others {
+				_, err := cache.Facts(incarnation(100+n, 1))
+				require.ErrorIs(t, err, ErrBusy)
+			}
+			return time.Since(begin)
+		}
+		assert.Equal(t, patience, collect())
+		for range 20 {
+			time.Sleep(10 * time.Second)
+			assert.Zero(t, collect())
+		}
+		release()
+		time.Sleep(failureAge + time.Second)
 		_, err := cache.Facts(incarnation(99, 0))
-		return err == nil
-	}, 10*time.Second, time.Millisecond)
+		require.NoError(t, err)
+		cache.Capture(incarnation(100, 1), "")
+		synctest.Wait()
+		_, err = cache.Facts(incarnation(100, 1))
+		require.ErrorIs(t, err, ErrGone, "it is read again")
+	})
 }
 
 func TestCacheInParallel(t *testing.T) {
@@ -214,9 +246,6 @@ func TestCacheInParallel(t *testing.T) {
 				facts, err := cache.Facts(id)
 				assert.NoError(t, err)
 				assert.Equal(t, 99, facts.PID)
-				if n%7 == 0 {
-					cache.Forget(id)
-				}
 			}
 		})
 	}

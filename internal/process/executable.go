@@ -1,9 +1,34 @@
 package process
 
 import (
+	"cmp"
+	"fmt"
 	"path/filepath"
 	"strings"
 )
+
+// Executable returns Facts.Executable of a process without reading anything for
+// which the kernel makes a reader wait. The error wraps ErrGone when the process
+// has exited.
+func (r *Reader) Executable(pid int) (string, error) {
+	dir, err := openProcess(r.root, pid)
+	if err != nil {
+		return "", fmt.Errorf("read the executable of process %d: %w", pid, err)
+	}
+	defer dir.Close()
+	program, exeErr := readExecutable(dir)
+	if name := clean(program); name != "" {
+		return name, nil
+	}
+	comm, err := readSome(dir, "comm", commLimit)
+	if vanished(err) {
+		err = fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the executable of process %d: %w", pid, cmp.Or(exeErr, err))
+	}
+	return clean(string(comm)), nil
+}
 
 // readExecutable returns the file name of the program, without the directory:
 // paths tell user names. It is "" without an error where there is no program,

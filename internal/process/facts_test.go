@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -318,4 +319,24 @@ func TestNoTimeOfBoot(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(root, "stat")))
 	_, err := NewReader(root).Facts(7)
 	require.ErrorContains(t, err, "time of boot")
+}
+
+// The environment hangs, as it does while a process keeps its memory locked.
+func TestExecutableDoesNotWait(t *testing.T) {
+	root, dir := newTree(t, 7, map[string]string{"comm": "main thread\n"})
+	for _, name := range []string{"environ", "stat"} {
+		require.NoError(t, syscall.Mkfifo(filepath.Join(dir, name), 0o600))
+	}
+	reader := NewReader(root)
+	name, err := reader.Executable(7)
+	require.NoError(t, err)
+	assert.Equal(t, "main thread", name, "there is no program")
+
+	require.NoError(t, os.Symlink("/opt/bin/python3 (deleted)", filepath.Join(dir, "exe")))
+	name, err = reader.Executable(7)
+	require.NoError(t, err)
+	assert.Equal(t, "python3", name)
+
+	_, err = reader.Executable(8)
+	require.ErrorIs(t, err, ErrGone)
 }

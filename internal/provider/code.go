@@ -32,6 +32,10 @@ func (c Code) Address(offset uint64) (uint64, bool) {
 // Code lists the executable parts of files in a process. Errors are those of
 // Process.
 func (f *Finder) Code(pid int) ([]Code, error) {
+	return patiently(f, obstacle{pid: pid}, func(*look) ([]Code, error) { return f.code(pid) })
+}
+
+func (f *Finder) code(pid int) ([]Code, error) {
 	path := filepath.Join(f.processDir(pid), "maps")
 	maps, err := os.Open(path)
 	if err != nil {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -76,14 +78,23 @@ type Counters struct {
 // so that a further process with known libraries costs little. It may be used
 // by several goroutines.
 type Finder struct {
-	proc    string
-	machine elf.Machine
-	cache   *Cache
+	proc     string
+	machine  elf.Machine
+	cache    *Cache
+	patience time.Duration
+	spawn    func(func())
 
+	// mutex guards what follows and the results of the files. It is never held
+	// while something is read.
 	mutex    sync.Mutex
 	files    map[inodeKey]*known
 	analyses map[analysisKey]*Library
 	counters Counters
+	// claimed is what somebody works on: files by their inodeKey, and analyses by
+	// their analysisKey. hanging counts the looks that make no progress by what
+	// holds them up.
+	claimed map[any]chan struct{}
+	hanging map[obstacle]int
 }
 
 // NewFinder returns a Finder over a proc file system, "/proc" if procRoot is
@@ -97,9 +108,18 @@ func NewFinder(procRoot string) *Finder {
 		machine = elf.EM_AARCH64
 	}
 	return &Finder{
-		proc: procRoot, machine: machine,
+		proc: procRoot, machine: machine, patience: patience, spawn: func(look func()) { go look() },
 		files: map[inodeKey]*known{}, analyses: map[analysisKey]*Library{},
+		claimed: map[any]chan struct{}{}, hanging: map[obstacle]int{},
 	}
+}
+
+// WithSpawn has the function run the looks at processes, each of them apart from
+// its caller because it may never come to an end, and returns the Finder. It
+// comes before any other use.
+func (f *Finder) WithSpawn(spawn func(look func())) *Finder {
+	f.spawn = spawn
+	return f
 }
 
 // WithCache keeps analyses in a cache on disk as well, and returns the Finder.
@@ -119,17 +139,21 @@ func (f *Finder) Counters() Counters {
 // Process returns the verbs libraries that a process has mapped executable.
 // What was found is returned along with an error about what could not be
 // read. The error wraps fs.ErrNotExist when the process is gone, and is or
-// wraps a PermissionError when a capability is missing.
+// wraps a PermissionError when a capability is missing. It wraps ErrHangs when
+// what a file is on, or the process, does not answer within some seconds; that is
+// then passed over, so that one hung file system does not hide the others.
 func (f *Finder) Process(pid int) ([]File, error) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	found, err := f.process(pid, map[inodeKey]bool{})
-	return found, err
+	return f.lookAt(pid, newFileSet())
+}
+
+func (f *Finder) lookAt(pid int, others *fileSet) ([]File, error) {
+	return patiently(f, obstacle{pid: pid}, func(l *look) ([]File, error) { return f.process(l, pid, others) })
 }
 
 // All looks at every process. Files are returned once, however many processes
-// use them; of many errors the first ones are.
-func (f *Finder) All() ([]File, []error) {
+// use them; of many errors the first ones are. When the context ends, that is the
+// last error, and what was found until then is returned.
+func (f *Finder) All(ctx context.Context) ([]File, []error) {
 	const maxErrors = 32
 	entries, err := os.ReadDir(f.proc)
 	if err != nil {
@@ -138,16 +162,16 @@ func (f *Finder) All() ([]File, []error) {
 	var found []File
 	var errs []error
 	seen := map[FileID]bool{}
-	others := map[inodeKey]bool{}
+	others := newFileSet()
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid <= 0 {
 			continue
 		}
-		// A new process must not wait for the whole pass.
-		f.mutex.Lock()
-		files, err := f.process(pid, others)
-		f.mutex.Unlock()
+		if err := ctx.Err(); err != nil {
+			return found, append(errs, err)
+		}
+		files, err := f.lookAt(pid, others)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && len(errs) < maxErrors {
 			errs = append(errs, err)
 		}
@@ -205,8 +229,8 @@ func (f *Finder) processDir(pid int) string {
 // process examines one process. Files in others are known to be no verbs
 // libraries: that need not be asked again within one pass, during which the
 // processes that map them keep their inodes from being reused.
-func (f *Finder) process(pid int, others map[inodeKey]bool) ([]File, error) {
-	f.counters.Processes++
+func (f *Finder) process(l *look, pid int, others *fileSet) ([]File, error) {
+	f.count(func(c *Counters) { c.Processes++ })
 	mappings, err := f.mappings(pid)
 	if err != nil {
 		return nil, err
@@ -215,21 +239,45 @@ func (f *Finder) process(pid int, others map[inodeKey]bool) ([]File, error) {
 	var found []candidate
 	for i := range mappings {
 		m := &mappings[i]
-		if others[m.key] {
+		if others.has(m.key) {
 			continue
 		}
-		c, err := f.examine(pid, m)
+		c, err := f.examineAt(l, pid, m)
 		switch {
 		case err != nil:
 			errs.add(err)
 		case c.known.kind == Other:
-			others[m.key] = true
+			others.add(m.key)
 		default:
 			found = append(found, c)
 		}
 	}
-	files := f.resolve(found, &errs)
+	files := f.resolve(l, found, &errs)
 	return files, errs.join(fmt.Sprintf("process %d", pid))
+}
+
+// examineAt passes over a file whose file system hangs.
+func (f *Finder) examineAt(l *look, pid int, m *mapping) (candidate, error) {
+	if err := f.reach(l, m.key.device); err != nil {
+		return candidate{}, err
+	}
+	return f.examine(l, pid, m)
+}
+
+// reach is where a look gets to a file system.
+func (f *Finder) reach(l *look, device uint64) error {
+	at := obstacle{device: device}
+	if err := f.passable(at); err != nil {
+		return err
+	}
+	l.enter(at)
+	return nil
+}
+
+func (f *Finder) count(add func(*Counters)) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	add(&f.counters)
 }
 
 func (f *Finder) mappings(pid int) ([]mapping, error) {
@@ -252,7 +300,7 @@ func (f *Finder) mappings(pid int) ([]mapping, error) {
 // unreadable counts an error unless it says that something is gone.
 func (f *Finder) unreadable(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
-		f.counters.Unreadable++
+		f.count(func(c *Counters) { c.Unreadable++ })
 	}
 	return err
 }
@@ -280,7 +328,7 @@ type candidate struct {
 }
 
 // examine opens the file behind a mapping and says what it is.
-func (f *Finder) examine(pid int, m *mapping) (candidate, error) {
+func (f *Finder) examine(l *look, pid int, m *mapping) (candidate, error) {
 	file := File{PID: pid, DisplayPath: shown(m.path), root: filepath.Join(f.processDir(pid), "root"), name: m.path}
 	file.Path = filepath.Join(file.root, m.path)
 	var denied error
@@ -288,7 +336,7 @@ func (f *Finder) examine(pid int, m *mapping) (candidate, error) {
 		h, err := openInRoot(file.root, m.path)
 		if err == nil {
 			defer h.close()
-			k, err := f.lookUp(h, m.key, file.Path)
+			k, err := f.lookUp(l, h, m.key, file.Path)
 			if !errors.Is(err, ErrChanged) {
 				file.identify(m.key, h.stamp)
 				return candidate{file, k}, f.failed(err)
@@ -310,7 +358,7 @@ func (f *Finder) examine(pid int, m *mapping) (candidate, error) {
 		return candidate{}, f.unreadable(err)
 	}
 	defer h.close()
-	k, err := f.lookUp(h, m.key, file.Path)
+	k, err := f.lookUp(l, h, m.key, file.Path)
 	file.identify(m.key, h.stamp)
 	return candidate{file, k}, f.failed(err)
 }
@@ -326,12 +374,20 @@ func (f *Finder) failed(err error) error {
 
 // lookUp returns what is known of the file, which must be the one that
 // mappings name by the key.
-func (f *Finder) lookUp(h *handle, key inodeKey, name string) (*known, error) {
-	if k, ok := f.files[key]; ok && k.stamp == h.stamp {
+func (f *Finder) lookUp(l *look, h *handle, key inodeKey, name string) (*known, error) {
+	if k := f.remembered(h, key); k != nil {
 		return k, nil
 	}
 	if !h.regular {
 		return &known{stamp: h.stamp, kind: Other}, nil
+	}
+	release, err := f.claim(l, key, obstacle{device: key.device})
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if k := f.remembered(h, key); k != nil {
+		return k, nil // By who had claimed it.
 	}
 	file, err := h.read(name)
 	if err != nil {
@@ -352,14 +408,26 @@ func (f *Finder) lookUp(h *handle, key inodeKey, name string) (*known, error) {
 		return nil, fmt.Errorf("%s: %w", shown(name), err)
 	}
 	k.stamp = h.stamp
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
 	remember(f.files, maxFiles, key, k)
 	return k, nil
+}
+
+// remembered is nil for a file that is new or has changed.
+func (f *Finder) remembered(h *handle, key inodeKey) *known {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	if k, ok := f.files[key]; ok && k.stamp == h.stamp {
+		return k
+	}
+	return nil
 }
 
 // classify reads a file that is not known yet. Only errors of reading are
 // returned: a file that is refused is remembered as such.
 func (f *Finder) classify(file io.ReaderAt) (*known, error) {
-	f.counters.Examined++
+	f.count(func(c *Counters) { c.Examined++ })
 	k := &known{kind: Other}
 	img, err := openImage(file)
 	if err == nil && img.machine != f.machine {
@@ -395,25 +463,29 @@ func (f *Finder) countRefusal(file io.ReaderAt, k *known) {
 			return
 		}
 		k.kind = Provider
-		if errors.Is(err, Err32Bit) {
-			f.counters.Refused32Bit++
-		} else {
-			f.counters.RefusedMachine++
-		}
+		f.count(func(c *Counters) {
+			if errors.Is(err, Err32Bit) {
+				c.Refused32Bit++
+			} else {
+				c.RefusedMachine++
+			}
+		})
 	default:
 		f.countError(err)
 	}
 }
 
 func (f *Finder) countError(err error) {
-	switch {
-	case errors.Is(err, ErrTooLarge):
-		f.counters.TooLarge++
-	case errors.Is(err, ErrSymbolMismatch):
-		f.counters.SymbolMismatch++
-	case errors.Is(err, ErrUnresolved), errors.Is(err, ErrRefusedInstruction):
-		f.counters.Unresolved++
-	default:
-		f.counters.Malformed++
-	}
+	f.count(func(c *Counters) {
+		switch {
+		case errors.Is(err, ErrTooLarge):
+			c.TooLarge++
+		case errors.Is(err, ErrSymbolMismatch):
+			c.SymbolMismatch++
+		case errors.Is(err, ErrUnresolved), errors.Is(err, ErrRefusedInstruction):
+			c.Unresolved++
+		default:
+			c.Malformed++
+		}
+	})
 }

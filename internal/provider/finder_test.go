@@ -120,7 +120,7 @@ func TestFinderSharesAnalyses(t *testing.T) {
 		r.process(pid+1, root, r.maps(root+"/v.so", "/v.so"), r.maps(root+"/p.so", "/p.so"))
 	}
 	f := r.finder()
-	found, errs := f.All()
+	found, errs := f.All(t.Context())
 	require.Empty(t, errs)
 	require.Len(t, found, 6)
 	assert.Same(t, found[1].Library, found[3].Library)
@@ -137,7 +137,7 @@ func TestFinderAllReturnsFilesOnce(t *testing.T) {
 	}
 	require.NoError(t, os.MkdirAll(filepath.Join(r.proc, "self"), 0o755))
 	f := r.finder()
-	found, errs := f.All()
+	found, errs := f.All(t.Context())
 	require.Empty(t, errs)
 	assert.Len(t, found, 1)
 	assert.Equal(t, Counters{Processes: 20, Examined: 2}, f.Counters())
@@ -341,7 +341,7 @@ func TestFinderProcessGone(t *testing.T) {
 	_, err := f.Process(99)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	assert.Zero(t, f.Counters().Unreadable)
-	_, errs := NewFinder(filepath.Join(r.proc, "nowhere")).All()
+	_, errs := NewFinder(filepath.Join(r.proc, "nowhere")).All(t.Context())
 	require.Len(t, errs, 1)
 }
 
@@ -442,7 +442,7 @@ func TestFinderRealProcess(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, opened.Close())
 	}
-	all, _ := f.All()
+	all, _ := f.All(t.Context())
 	ids := map[FileID]int{}
 	for _, file := range all {
 		ids[file.ID]++
@@ -513,7 +513,7 @@ func TestFinderOverlay(t *testing.T) {
 func BenchmarkFinderAll(b *testing.B) {
 	f := NewFinder("")
 	for b.Loop() {
-		f.All()
+		f.All(b.Context())
 	}
 	b.ReportMetric(float64(f.Counters().Processes)/float64(b.N), "processes")
 }

@@ -23,15 +23,19 @@ const (
 // the first process uses them: libibverbs in the directories of the dynamic
 // linker, and everything in their libibverbs subdirectories, where rdma-core
 // keeps its providers. Elsewhere the content of a file decides; here the
-// names do, because the directories hold thousands of other libraries.
+// names do, because the directories hold thousands of other libraries. The error
+// wraps ErrHangs as that of Process does.
 func (f *Finder) Installed(root string) ([]File, error) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
+	return patiently(f, obstacle{}, func(l *look) ([]File, error) { return f.installed(l, root) })
+}
+
+func (f *Finder) installed(l *look, root string) ([]File, error) {
 	var errs errorList
 	var found []candidate
 	seen := map[FileID]bool{}
 	for _, name := range installedNames(root) {
-		c, err := f.examineInstalled(root, name)
+		l.enter(obstacle{})
+		c, err := f.examineInstalled(l, root, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
@@ -41,10 +45,10 @@ func (f *Finder) Installed(root string) ([]File, error) {
 			found = append(found, c)
 		}
 	}
-	return f.resolve(found, &errs), errs.join("libraries in " + root)
+	return f.resolve(l, found, &errs), errs.join("libraries in " + root)
 }
 
-func (f *Finder) examineInstalled(root, name string) (candidate, error) {
+func (f *Finder) examineInstalled(l *look, root, name string) (candidate, error) {
 	file := File{Path: filepath.Join(root, name), DisplayPath: shown(name), root: root, name: name}
 	h, err := openInRoot(root, name)
 	if err != nil {
@@ -68,7 +72,7 @@ func (f *Finder) examineInstalled(root, name string) (candidate, error) {
 		file.Path = path
 	}
 	file.identify(key, h.stamp)
-	k, err := f.lookUp(h, key, file.Path)
+	k, err := f.lookUp(l, h, key, file.Path)
 	return candidate{file, k}, err
 }
 

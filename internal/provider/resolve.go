@@ -9,7 +9,7 @@ import (
 
 // resolve turns the candidates of one process, or of one installation, into
 // files: a provider's tables have the layout of the libibverbs beside it.
-func (f *Finder) resolve(candidates []candidate, errs *errorList) []File {
+func (f *Finder) resolve(l *look, candidates []candidate, errs *errorList) []File {
 	var files []File
 	for _, c := range candidates {
 		if errors.Is(c.known.err, ErrMachine) {
@@ -25,7 +25,7 @@ func (f *Finder) resolve(candidates []candidate, errs *errorList) []File {
 			files = append(files, c.file)
 			continue
 		}
-		library, err := f.provider(&c, candidates)
+		library, err := f.provider(l, &c, candidates)
 		if err != nil {
 			errs.add(fmt.Errorf("%s: %w", c.file.Path, err))
 			continue
@@ -37,16 +37,24 @@ func (f *Finder) resolve(candidates []candidate, errs *errorList) []File {
 }
 
 // provider returns the analysis of a provider beside the other candidates.
-func (f *Finder) provider(c *candidate, beside []candidate) (*Library, error) {
+func (f *Finder) provider(l *look, c *candidate, beside []candidate) (*Library, error) {
+	if err := f.reach(l, c.file.ID.Device); err != nil {
+		return nil, err
+	}
+	release, err := f.claim(l, inodeKey{c.file.ID.Device, c.file.ID.Inode}, obstacle{device: c.file.ID.Device})
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	slots, err := slotsBeside(c.known.abi, beside)
 	if err != nil {
-		if _, counted := c.known.results[Slots{}]; !counted {
+		if _, counted := f.resultOf(c.known, Slots{}); !counted {
 			f.countError(err)
-			c.known.results[Slots{}] = result{err: err}
+			f.keepResult(c.known, Slots{}, result{err: err})
 		}
 		return nil, err
 	}
-	if r, ok := c.known.results[slots]; ok {
+	if r, ok := f.resultOf(c.known, slots); ok {
 		return r.library, r.err
 	}
 	file, err := f.Open(c.file)
@@ -54,7 +62,7 @@ func (f *Finder) provider(c *candidate, beside []candidate) (*Library, error) {
 		return nil, f.unreadable(err)
 	}
 	defer func() { _ = file.Close() }()
-	library, err := f.inspect(file, slots)
+	library, err := f.inspect(l, file, slots)
 	if err != nil && !refused(err) {
 		return nil, f.unreadable(err)
 	}
@@ -62,15 +70,28 @@ func (f *Finder) provider(c *candidate, beside []candidate) (*Library, error) {
 	case err != nil:
 		f.countError(err)
 	case library.Unresolved > 0:
-		f.counters.Unresolved++
+		f.count(func(c *Counters) { c.Unresolved++ })
 	}
-	const maxResults = 8
-	remember(c.known.results, maxResults, slots, result{library, err})
+	f.keepResult(c.known, slots, result{library, err})
 	return library, err
 }
 
+func (f *Finder) resultOf(k *known, slots Slots) (result, bool) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	r, ok := k.results[slots]
+	return r, ok
+}
+
+func (f *Finder) keepResult(k *known, slots Slots, r result) {
+	const maxResults = 8
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	remember(k.results, maxResults, slots, r)
+}
+
 // inspect analyses a provider unless a file with the same content has been.
-func (f *Finder) inspect(file io.ReaderAt, slots Slots) (*Library, error) {
+func (f *Finder) inspect(l *look, file io.ReaderAt, slots Slots) (*Library, error) {
 	img, err := openImage(file)
 	if err != nil {
 		return nil, err
@@ -82,12 +103,26 @@ func (f *Finder) inspect(file io.ReaderAt, slots Slots) (*Library, error) {
 	if kind != Provider {
 		return nil, fmt.Errorf("%w: the file has changed", ErrNotVerbs)
 	}
-	key := analysisKey{img.fingerprint(), slots}
-	if library, ok := f.analyses[key]; ok {
+	return f.analysisOf(l, a, analysisKey{img.fingerprint(), slots})
+}
+
+// analysisOf may take a processor for long, and the file has been read by then.
+func (f *Finder) analysisOf(l *look, a *analysis, key analysisKey) (*Library, error) {
+	release, err := f.claim(l, key, nowhere)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	f.mutex.Lock()
+	library, ok := f.analyses[key]
+	f.mutex.Unlock()
+	if ok {
 		return library, nil
 	}
-	library, err := f.analyse(a, key)
+	library, err = f.analyse(a, key)
 	if err == nil {
+		f.mutex.Lock()
+		defer f.mutex.Unlock()
 		remember(f.analyses, maxAnalyses, key, library)
 	}
 	return library, err
@@ -96,10 +131,10 @@ func (f *Finder) inspect(file io.ReaderAt, slots Slots) (*Library, error) {
 // analyse analyses a provider unless its analysis is on disk.
 func (f *Finder) analyse(a *analysis, key analysisKey) (*Library, error) {
 	if library := f.cache.load(a, key); library != nil {
-		f.counters.Restored++
+		f.count(func(c *Counters) { c.Restored++ })
 		return library, nil
 	}
-	f.counters.Analysed++
+	f.count(func(c *Counters) { c.Analysed++ })
 	library, err := a.inspectProvider(key.slots)
 	if err == nil {
 		f.cache.save(key, library)

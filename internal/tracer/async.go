@@ -71,7 +71,7 @@ func (t *Tracer) deliverAsync(raw []byte) {
 	}
 	if tgid := event.Process.TGID; tgid != 0 {
 		t.cfg.NewProcess(event.Process, "")
-		if !t.cfg.TakesProcess(int(tgid)) {
+		if !t.traces(event.Process) {
 			return
 		}
 	}
@@ -80,4 +80,12 @@ func (t *Tracer) deliverAsync(raw []byte) {
 	default:
 		t.dropped.Add(1)
 	}
+}
+
+// traces asks about a process of which nobody has asked: one without a queue yet.
+func (t *Tracer) traces(id verbs.ProcessID) bool {
+	if taken, known := t.choices.of(id); known {
+		return taken
+	}
+	return t.cfg.TakesProcess(int(id.TGID))
 }

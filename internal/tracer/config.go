@@ -22,7 +22,8 @@ type Config struct {
 	// CacheDirectory keeps what was found out about libraries for the next
 	// start. It is made if there is none. "" keeps nothing.
 	CacheDirectory string
-	// TakesProcess and TakesDevice select what is traced; nil takes all.
+	// TakesProcess and TakesDevice select what is traced; nil takes all. They
+	// must not wait for a process or device.
 	TakesProcess func(pid int) bool
 	TakesDevice  func(name string) bool
 	// NewProcess is told of every process when it has its first queue, so that
@@ -31,7 +32,7 @@ type Config struct {
 	NewProcess func(id verbs.ProcessID, name string)
 	// Rate returns what a device carries in one direction, in bytes per
 	// second, false when it is not known; nil knows none. It is asked again
-	// every few seconds.
+	// every few seconds and may wait: nothing waits for it, not even Close.
 	Rate func(device string) (float64, bool)
 	// Logger gets what an operator should know. nil discards it.
 	Logger *slog.Logger

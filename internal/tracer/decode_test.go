@@ -107,7 +107,7 @@ func TestForeignThreadName(t *testing.T) {
 	if err := os.WriteFile(comm, []byte("\x1b[2J\ngone\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tracer := &Tracer{processes: process.NewReader(root)}
+	tracer := &Tracer{threads: process.NewReader(root)}
 	if got, want := tracer.threadName(7, 8), "\uFFFD[2J\uFFFDgone"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/rdmaradar/rdmaradar/internal/provider"
@@ -84,5 +85,18 @@ func (t *Tracer) notLookedInto(err error, args ...any) {
 	if t.denials.note(err) {
 		return
 	}
+	if errors.Is(err, provider.ErrHangs) {
+		t.tellHanging()
+	}
 	t.log.Debug("a process was not looked into", append(args, "error", err)...)
+}
+
+// tellHanging tells what holds up looks at processes, when it is not what was told
+// last.
+func (t *Tracer) tellHanging() {
+	now := strings.Join(t.finder.Hanging(), ", ")
+	if before := t.hanging.Swap(&now); now == "" || before != nil && *before == now {
+		return
+	}
+	t.log.Warn("verbs libraries are not looked for where reading does not come to an end, as on a network file system without its server", "where", now)
 }

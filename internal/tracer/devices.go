@@ -18,13 +18,13 @@ import (
 type devices struct {
 	side  *kernelSide
 	takes func(name string) bool
-	rate  func(device string) (float64, bool)
+	rates *rates
 	names atomic.Pointer[[]string]
 	floor map[string]time.Duration
 }
 
-func newDevices(side *kernelSide, cfg Config) *devices {
-	d := &devices{side: side, takes: cfg.TakesDevice, rate: cfg.Rate, floor: map[string]time.Duration{}}
+func newDevices(side *kernelSide, takes func(name string) bool, rates *rates) *devices {
+	d := &devices{side: side, takes: takes, rates: rates, floor: map[string]time.Duration{}}
 	d.names.Store(new([]string))
 	return d
 }
@@ -59,7 +59,7 @@ func (d *devices) describe(i uint32, name string) error {
 		return d.exclude(i)
 	}
 	var cost uint64
-	if rate, ok := d.rate(name); ok {
+	if rate, ok := d.rates.of(name); ok {
 		cost = nanosecondsPerGiB(rate)
 	}
 	if err := d.side.devices.store64(i, unsafe.Offsetof(bpf.TrackerDevice{}.NsPerGib), cost); err != nil {

@@ -29,8 +29,19 @@ const (
 )
 
 // probeEverything probes the libraries that are installed, and those that any
-// process uses.
-func (t *Tracer) probeEverything() error {
+// process uses, unless the context ends first.
+func (t *Tracer) probeEverything(ctx context.Context) error {
+	probed := make(chan error, 1)
+	t.look(func() { probed <- t.probeInstalledAndUsed(ctx) })
+	select {
+	case err := <-probed:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("looking for verbs libraries: %w", ctx.Err())
+	}
+}
+
+func (t *Tracer) probeInstalledAndUsed(ctx context.Context) error {
 	installed, err := t.finder.Installed(t.cfg.Root)
 	if err != nil && !t.denials.note(err) {
 		t.log.Warn("not every installed verbs library was found", "error", err)
@@ -38,13 +49,13 @@ func (t *Tracer) probeEverything() error {
 	if err := t.probe(installed); err != nil {
 		return err
 	}
-	_, err = t.search()
+	_, err = t.search(ctx)
 	return err
 }
 
 // search probes what all processes use, and says whether it saw all of them.
-func (t *Tracer) search() (complete bool, err error) {
-	used, errs := t.finder.All()
+func (t *Tracer) search(ctx context.Context) (complete bool, err error) {
+	used, errs := t.finder.All(ctx)
 	for _, err := range errs {
 		t.notLookedInto(err)
 	}
@@ -72,9 +83,6 @@ func (t *Tracer) dropUnused(used []provider.File) error {
 // file, is an error.
 func (t *Tracer) probe(files []provider.File) error {
 	for _, file := range files {
-		if t.cfg.takesFile != nil && !t.cfg.takesFile(file.DisplayPath) {
-			continue
-		}
 		for again := true; again; {
 			left, err := t.probeFile(file)
 			if err != nil {
@@ -89,15 +97,11 @@ func (t *Tracer) probe(files []provider.File) error {
 }
 
 // probeFile attaches to a file that is not probed yet, unless the probes on what
-// its inode held before are to be waited for first.
+// its inode held before are to be waited for first. It opens the file without the
+// lock: that may take for ever.
 func (t *Tracer) probeFile(file provider.File) (left *attachment, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed || !t.libraries.wants(file.ID) {
+	if !t.wants(file) {
 		return nil, nil
-	}
-	if left, err = t.libraries.vacate(file.ID); left != nil || err != nil {
-		return left, err
 	}
 	open, err := t.finder.Open(file)
 	if err != nil {
@@ -106,6 +110,14 @@ func (t *Tracer) probeFile(file provider.File) (left *attachment, err error) {
 		t.missed.Add(1)
 		t.notLookedInto(err, "library", file.DisplayPath)
 		return nil, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || !t.libraries.wants(file.ID) {
+		return nil, open.Close()
+	}
+	if left, err = t.libraries.vacate(file.ID); left != nil || err != nil {
+		return left, errors.Join(err, open.Close())
 	}
 	a, err := t.libraries.attach(file, open)
 	if denied := new(CapabilityError); errors.As(err, &denied) {
@@ -121,6 +133,15 @@ func (t *Tracer) probeFile(file provider.File) (left *attachment, err error) {
 	}
 	t.log.Info("probing", "library", file.DisplayPath, "provider", file.Library.Name, "functions", len(file.Library.Targets), "links", a.count())
 	return nil, nil
+}
+
+func (t *Tracer) wants(file provider.File) bool {
+	if t.cfg.takesFile != nil && !t.cfg.takesFile(file.DisplayPath) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.closed && t.libraries.wants(file.ID)
 }
 
 // dropDuplicates is called with mu held.
@@ -193,7 +214,7 @@ func (t *Tracer) lookInto(ctx context.Context, tgid uint32) {
 	}
 	again := make(chan struct{}, 1)
 	t.looking[tgid] = again
-	t.run(func() { t.keepLooking(ctx, tgid, again) })
+	t.look(func() { t.keepLooking(ctx, tgid, again) })
 }
 
 func (t *Tracer) keepLooking(ctx context.Context, tgid uint32, again <-chan struct{}) {
@@ -202,7 +223,7 @@ func (t *Tracer) keepLooking(ctx context.Context, tgid uint32, again <-chan stru
 		select {
 		case <-again:
 		case <-ctx.Done():
-			asked = false
+			return
 		case <-time.After(lookAgainAfter):
 			asked = false
 		}
@@ -223,8 +244,8 @@ func (t *Tracer) lookNow(tgid uint32) {
 	}
 }
 
-// decide says whether a process that has its first queue is traced. What it is
-// asked may read /proc, and wait.
+// decide says whether a process that has its first queue is traced. Who is asked
+// reads /proc.
 func (t *Tracer) decide(id verbs.ProcessID, name string) {
 	t.cfg.NewProcess(id, name)
 	t.mu.Lock()
@@ -236,8 +257,10 @@ func (t *Tracer) decide(id verbs.ProcessID, name string) {
 		return
 	}
 	t.decided[id] = true
-	t.run(func() {
-		if t.cfg.TakesProcess(int(id.TGID)) {
+	t.look(func() {
+		taken := t.cfg.TakesProcess(int(id.TGID))
+		t.choices.keep(id, taken)
+		if taken {
 			return
 		}
 		if err := t.exclude(id); err != nil {
@@ -292,7 +315,7 @@ func (t *Tracer) searchRegularly(ctx context.Context) {
 		interval = watchedInterval
 	}
 	every(ctx, interval, func() {
-		if _, err := t.search(); err != nil {
+		if _, err := t.search(ctx); err != nil {
 			t.log.Warn("looking for verbs libraries failed", "error", err)
 		}
 	})

@@ -152,3 +152,17 @@ func addMapSizes(sizes map[string]MapSize, loaded map[string]*ebpf.Map, spec *eb
 	}
 	return nil
 }
+
+// Links are the probes that are in place.
+func Links(t *Tracer) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(t.side.system)
+	for _, a := range t.libraries.attachments {
+		n += a.count()
+	}
+	return n
+}
+
+// Freed reports whether the maps are.
+func Freed(t *Tracer) bool { return t.side.maps.Processes.FD() < 0 }

@@ -84,7 +84,7 @@ func (t *Tracer) foretellLater(id verbs.ProcessID) {
 	if t.closed {
 		return
 	}
-	t.run(func() {
+	t.look(func() {
 		if err := t.foretellExtended(id); err != nil {
 			t.log.Warn("the queues of a process may not be followed from their first request", "pid", id.TGID, "error", err)
 		}

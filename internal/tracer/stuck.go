@@ -68,7 +68,7 @@ func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint6
 
 // threadName reads the name of a thread, "" when it is gone.
 func (t *Tracer) threadName(tgid, tid uint32) string {
-	name, err := t.processes.ThreadName(int(tgid), int(tid))
+	name, err := t.threads.ThreadName(int(tgid), int(tid))
 	if err != nil {
 		return ""
 	}

@@ -38,8 +38,8 @@ type Tracer struct {
 	side   *kernelSide
 	finder *provider.Finder
 	cache  *provider.Cache
-	// processes names threads.
-	processes *process.Reader
+	// threads tells the names of threads.
+	threads *process.Reader
 
 	completions chan verbs.Completion
 	stuck       chan verbs.Stuck
@@ -49,11 +49,16 @@ type Tracer struct {
 	undecodable atomic.Uint64
 	extended    chan struct{}
 	missed      atomic.Uint64
-	denials     *denials
-	meter       cpuMeter
+	// hanging is what was told last of what holds up looks at processes.
+	hanging atomic.Pointer[string]
+	denials *denials
+	choices choices
+	meter   cpuMeter
 
 	cancel context.CancelFunc
-	done   sync.WaitGroup
+	// done is for the goroutines that come to an end by themselves.
+	done    sync.WaitGroup
+	lookers lookers
 
 	// mu guards what follows.
 	mu        sync.Mutex
@@ -115,15 +120,13 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		kind:        kind,
 		side:        side,
 		denials:     newDenials(cfg.Logger, held),
-		processes:   process.NewReader(rooted(cfg.Root, "/proc")),
-		finder:      provider.NewFinder(rooted(cfg.Root, "/proc")).WithCache(cache),
 		cache:       cache,
+		threads:     process.NewReader(rooted(cfg.Root, "/proc")),
 		completions: make(chan verbs.Completion, completionBuffer),
 		stuck:       make(chan verbs.Stuck, stuckBuffer),
 		async:       make(chan verbs.AsyncEvent, asyncBuffer),
 		resources:   newResources(cfg),
 		libraries:   newLibraries(side, kind),
-		devices:     newDevices(side, cfg),
 		books:       newLedger(),
 		ending:      map[verbs.ProcessID]time.Time{},
 		exited:      map[verbs.ProcessID]bool{},
@@ -132,6 +135,8 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		looking:     map[uint32]chan struct{}{},
 		extended:    make(chan struct{}, 1),
 	}
+	t.finder = provider.NewFinder(rooted(cfg.Root, "/proc")).WithCache(cache).WithSpawn(t.look)
+	t.devices = newDevices(side, cfg.TakesDevice, newRates(cfg.Rate, t.refreshDevices))
 	if err := t.begin(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -171,16 +176,16 @@ func (t *Tracer) begin(ctx context.Context) error {
 	t.run(func() { t.readControl(background, control) })
 	t.resources.refresh()
 	t.run(func() { t.watchCore(background) })
-	t.run(func() { t.followExtended(background) })
+	t.look(func() { t.followExtended(background) })
 
-	if err := t.probeEverything(); err != nil {
+	if err := t.probeEverything(ctx); err != nil {
 		return err
 	}
 	now := time.Now()
 	t.agent = newAgentShare(now, t.meter.total())
 	t.run(func() { t.turnRegularly(background) })
 	t.run(func() { t.scanRegularly(background) })
-	t.run(func() { t.searchRegularly(background) })
+	t.look(func() { t.searchRegularly(background) })
 	if !t.side.watchesFiles {
 		t.log.Info("this kernel does not tell of new files: a verbs library unknown so far is found when a program that uses it starts, or by looking into /proc", "every", searchInterval)
 	}
@@ -228,32 +233,20 @@ func (t *Tracer) SetFloor(device string, excess time.Duration) {
 	}
 }
 
+// refreshDevices tells the kernel side of rates that have changed.
+func (t *Tracer) refreshDevices() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	if err := t.devices.refresh(); err != nil {
+		t.log.Warn("the rate of a device is not told to the kernel side", "error", err)
+	}
+}
+
 // MapBytes is the memory of the BPF maps as the kernel accounts for it.
 func (t *Tracer) MapBytes() uint64 { return memoryOfMaps(t.side.allMaps) + t.resources.mapBytes() }
-
-// Close detaches every probe and frees every map. It may be called twice.
-func (t *Tracer) Close() error {
-	t.mu.Lock()
-	if t.closed {
-		t.mu.Unlock()
-		return nil
-	}
-	t.closed = true
-	t.mu.Unlock()
-
-	if t.cancel != nil {
-		t.cancel()
-	}
-	t.done.Wait()
-	var core sync.WaitGroup
-	core.Go(t.resources.close)
-	err := errors.Join(t.libraries.close(), t.side.close(), t.cache.Close())
-	core.Wait()
-	close(t.completions)
-	close(t.stuck)
-	close(t.async)
-	return err
-}
 
 func (t *Tracer) scanRegularly(ctx context.Context) {
 	every(ctx, scanInterval, func() {
@@ -287,6 +280,7 @@ func (t *Tracer) scan() error {
 	for process, since := range t.ending {
 		if time.Since(since) > quarantine+2*scanInterval {
 			delete(t.ending, process)
+			t.choices.forget(process)
 			t.exited[process] = true
 		}
 	}

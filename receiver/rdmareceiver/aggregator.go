@@ -146,17 +146,8 @@ func (a *aggregator) addCounters(snap *verbs.Snapshot) {
 // addIncrease spreads what one process did with one operation over the series.
 func (a *aggregator) addIncrease(s *verbs.Series) {
 	at := seriesKey{owner: a.ownerOf(s.Key.Process), device: s.Key.Device}
-	completions := at
-	completions.instrument, completions.detail = wqeCompletions, s.Key.Operation.String()
-	if s.Key.Status != verbs.StatusSuccess {
-		completions.errorType = s.Key.Status.String()
-	}
-	a.count(completions, s.Completions)
-
-	duration := completions
-	duration.instrument = wqeDuration
-	a.addDurations(duration, s)
-
+	a.count(at.ofCompletions(wqeCompletions, s.Key.Operation, s.Key.Status), s.Completions)
+	a.addDurations(at.ofCompletions(wqeDuration, s.Key.Operation, s.Key.Status), s)
 	a.count(at.with(ioBytes, direction(s.Key.Operation)), s.Bytes)
 	if !s.Key.Operation.Receives() {
 		a.transmitted[s.Key.Device] += s.Bytes
@@ -172,6 +163,15 @@ func (a *aggregator) addIncrease(s *verbs.Series) {
 			a.count(at.with(wqeStageTime, verbs.Stage(stage).String()), nanoseconds(spent))
 		}
 	}
+}
+
+// ofCompletions is the series of completions of one kind.
+func (k seriesKey) ofCompletions(i instrument, operation verbs.Operation, status verbs.Status) seriesKey {
+	k.instrument, k.detail = i, operation.String()
+	if status != verbs.StatusSuccess {
+		k.errorType = status.String()
+	}
+	return k
 }
 
 func (k seriesKey) with(i instrument, detail string) seriesKey {

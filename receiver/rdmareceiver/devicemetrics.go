@@ -29,10 +29,11 @@ func newDeviceEmitter(cfg *Config, settings receiver.Settings, in surroundings) 
 
 // emit adds the metrics of a sample, each sample once; there may be none yet.
 // traced is the payload that each device transmitted, nil where nothing is
-// traced.
-func (d *deviceEmitter) emit(into pmetric.Metrics, sample *fabric.Sample, traced map[string]uint64) {
+// traced. It returns the ends of series among them, which are to be kept in
+// d.ends when they are not exported.
+func (d *deviceEmitter) emit(into pmetric.Metrics, sample *fabric.Sample, traced map[string]uint64) pmetric.MetricSlice {
 	if sample == nil || sample.At.Equal(d.emitted) {
-		return
+		return pmetric.NewMetricSlice()
 	}
 	if d.started.IsZero() {
 		d.started = sample.At
@@ -45,10 +46,11 @@ func (d *deviceEmitter) emit(into pmetric.Metrics, sample *fabric.Sample, traced
 	if traced != nil {
 		d.emitUnattributed(metrics, sample, traced, now)
 	}
-	d.ends.end(metrics, now)
+	ends := d.ends.end(metrics, now)
 	if metrics.Len() > 0 {
 		merge(metrics, d.hostMetrics(into), false)
 	}
+	return ends
 }
 
 // hostMetrics returns the metrics of the host, which may be there already.

@@ -40,9 +40,13 @@ func (r *rdmaReceiver) exportDevices(tracing, delivery context.Context, self *se
 func (r *rdmaReceiver) exportSample(ctx context.Context, source deviceSource, emitter *deviceEmitter) error {
 	sample := source.Sample()
 	metrics := pmetric.NewMetrics()
-	emitter.emit(metrics, &sample, nil)
+	ends := emitter.emit(metrics, &sample, nil)
 	if metrics.DataPointCount() == 0 {
 		return nil
 	}
-	return r.pipelines.sendMetrics(ctx, metrics)
+	err := r.pipelines.sendMetrics(ctx, metrics)
+	if err != nil {
+		emitter.ends.keep(ends)
+	}
+	return err
 }

@@ -21,19 +21,22 @@ type deviceWatch struct {
 	newest   atomic.Pointer[fabric.Sample]
 }
 
-// run samples at once, and then every interval.
+// run samples at once, and then in the middle of every interval: at its end, when
+// metrics are collected, either could be first.
 func (w *deviceWatch) run(stop context.Context) {
-	tick := time.NewTicker(w.interval)
-	defer tick.Stop()
+	began := time.Now()
 	for {
 		sample := w.source.Sample()
 		w.newest.Store(&sample)
-		select {
-		case <-tick.C:
-		case <-stop.Done():
+		if !pause(stop, untilMiddle(time.Since(began), w.interval)) {
 			return
 		}
 	}
+}
+
+// untilMiddle is the time until the next middle of an interval.
+func untilMiddle(passed, interval time.Duration) time.Duration {
+	return interval - (passed+interval/2)%interval
 }
 
 // latest returns the newest sample, nil before there is one.

@@ -15,19 +15,16 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
 )
 
-// handDevices has one device. Its samples take as long as the test says: the
-// first one, and each of the others.
+// handDevices has one device. Its first sample takes as long as the test says.
 type handDevices struct {
 	takes, counts func(string) bool
 	taken         int
-	first, each   time.Duration
+	first         time.Duration
 }
 
 func (h *handDevices) Sample() fabric.Sample {
 	if h.taken++; h.taken == 1 {
 		time.Sleep(h.first)
-	} else {
-		time.Sleep(h.each)
 	}
 	sample := fullSample()
 	sample.At = time.Now()
@@ -64,20 +61,20 @@ func timesUp(all []pmetric.Metrics) []pcommon.Timestamp {
 func TestDevicesAreSampledEveryInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		// No sample is ready at the instant of an export, or the order of the two
-		// would decide which samples are emitted.
-		devices := &handDevices{first: time.Millisecond, each: time.Millisecond}
+		devices := &handDevices{}
 		withDevices(r, devices)
 		r.cfg.Devices.Exclude = filters("mlx5_1", "")
 		r.addMetrics(r.metrics)
+		began := time.Now()
 		r.start()
-		time.Sleep(35 * time.Second)
+		time.Sleep(38 * time.Second)
 		r.shutdown()
-		times := timesUp(r.metrics.AllMetrics())
-		require.GreaterOrEqual(t, len(times), 3)
-		for i := range times[1:] {
-			assert.Greater(t, times[i+1], times[i], "each sample is emitted once")
+		var at []time.Duration
+		for _, sampled := range timesUp(r.metrics.AllMetrics()) {
+			at = append(at, sampled.AsTime().Sub(began))
 		}
+		assert.Equal(t, []time.Duration{5 * time.Second, 15 * time.Second, 25 * time.Second, 35 * time.Second}, at,
+			"one in the middle of each interval, emitted once")
 		assert.False(t, devices.takes("mlx5_1"))
 		assert.Nil(t, devices.counts)
 	})
@@ -122,4 +119,10 @@ func TestWatchEnds(t *testing.T) {
 		watch.run(ctx)
 		assert.NotNil(t, watch.latest())
 	})
+}
+
+func TestUntilMiddle(t *testing.T) {
+	for passed, want := range map[time.Duration]time.Duration{0: 5, 4: 1, 5: 10, 6: 9, 14: 1, 15: 10, 70: 5} {
+		assert.Equal(t, want*time.Second, untilMiddle(passed*time.Second, 10*time.Second), "after %d s", passed)
+	}
 }

@@ -80,6 +80,9 @@ type host struct {
 	executable func(pid int) string
 	// rate returns what a device carries in one direction, in bytes per second.
 	rate func(device string) (float64, bool)
+	// listQueuePairs has the kernel tell a running engine of the queue pairs that
+	// are older than it, which may take long. It is nil where the kernel cannot.
+	listQueuePairs func()
 	// watchDevices returns the source of the state of the devices that takes
 	// wants, with the counters of those that counts wants; nil takes all. The
 	// function itself is nil where there is no such source.

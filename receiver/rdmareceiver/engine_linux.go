@@ -53,7 +53,6 @@ func startEngine(ctx context.Context, cfg engineConfig) (engine, error) {
 		// Not t: a nil tracer in an interface would not be nil.
 		return nil, err
 	}
-	listQueuePairs(cfg.Root, cfg.Logger)
 	return t, nil
 }
 
@@ -66,11 +65,12 @@ func openHost(root string, logger *slog.Logger) (host, error) {
 	facts := process.NewReader(proc)
 	machine := fabric.NewReader(filepath.Join(root, "sys"))
 	return host{
-		facts:      readHostFacts(root, logger),
-		processes:  process.NewCache(facts, processCacheSize),
-		topology:   &sysfsTopology{machine: machine, now: time.Now},
-		rate:       machine.RateBytesPerSecond,
-		executable: func(pid int) string { return executable(facts, pid) },
+		facts:          readHostFacts(root, logger),
+		processes:      process.NewCache(facts, processCacheSize),
+		topology:       machine,
+		rate:           machine.RateBytesPerSecond,
+		executable:     func(pid int) string { return executable(facts, pid) },
+		listQueuePairs: func() { listQueuePairs(root, logger) },
 		watchDevices: func(takes, counts func(string) bool) deviceSource {
 			counters := fabric.NewCounterReader(machine, interfaces{}, counts, logger, time.Now)
 			return fabric.NewSampler(machine, counters, takes, logger)
@@ -88,8 +88,8 @@ func (interfaces) Stats(netdev string) (map[string]uint64, error) { return ethto
 // executable is "" for a process that cannot be read: it then matches only
 // filters that take everything.
 func executable(reader *process.Reader, pid int) string {
-	facts, _ := reader.Facts(pid)
-	return facts.Executable
+	name, _ := reader.Executable(pid)
+	return name
 }
 
 // readHostFacts reads the names of the host. /proc/sys/kernel/hostname is that

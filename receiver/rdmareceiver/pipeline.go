@@ -2,6 +2,7 @@ package rdmareceiver
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,10 @@ type outlet[C any] struct {
 	open   atomic.Bool
 }
 
+// errNotRunning is what becomes of data for a pipeline that is not open. It is no
+// refusal by the pipeline, and the collector's own metrics do not count it.
+var errNotRunning = errors.New("the pipeline does not run")
+
 func (o *outlet[C]) connect(next C) { o.next, o.wanted = next, true }
 
 // pipelines hand telemetry to the collector and count what it takes.
@@ -53,7 +58,7 @@ func newPipelines(settings receiver.Settings) (*pipelines, error) {
 // it is given.
 func (p *pipelines) sendTraces(ctx context.Context, events []slowEvent, in surroundings) error {
 	if !p.traces.open.Load() {
-		return nil
+		return errNotRunning
 	}
 	ctx = p.obs.StartTracesOp(ctx)
 	err := retry(ctx, p.delays, func() error {
@@ -65,7 +70,7 @@ func (p *pipelines) sendTraces(ctx context.Context, events []slowEvent, in surro
 
 func (p *pipelines) sendLogs(ctx context.Context, batch logBatch, in surroundings) error {
 	if !p.logs.open.Load() {
-		return nil
+		return errNotRunning
 	}
 	ctx = p.obs.StartLogsOp(ctx)
 	err := retry(ctx, p.delays, func() error {
@@ -79,7 +84,7 @@ func (p *pipelines) sendLogs(ctx context.Context, batch logBatch, in surrounding
 // next interval are newer.
 func (p *pipelines) sendMetrics(ctx context.Context, metrics pmetric.Metrics) error {
 	if !p.metrics.open.Load() {
-		return nil
+		return errNotRunning
 	}
 	points := metrics.DataPointCount()
 	ctx = p.obs.StartMetricsOp(ctx)

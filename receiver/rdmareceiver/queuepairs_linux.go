@@ -17,10 +17,14 @@ func listQueuePairs(root string, logger *slog.Logger) {
 	}
 	resources, err := fabric.OpenResources()
 	if err != nil {
-		logger.Debug("queue pairs from before the start stay without the kernel's numbers", "error", err)
+		logger.Warn("queue pairs from before the start stay without the kernel's numbers", "error", err)
 		return
 	}
 	defer func() { _ = resources.Close() }()
 	qps, err := resources.QPs()
-	logger.Debug("listed the queue pairs from before the start", "queue_pairs", len(qps), "error", err)
+	if err != nil {
+		logger.Warn("some queue pairs from before the start stay without the kernel's numbers", "listed_queue_pairs", len(qps), "error", err)
+		return
+	}
+	logger.Debug("listed the queue pairs from before the start", "queue_pairs", len(qps))
 }

@@ -2,31 +2,60 @@ package rdmareceiver
 
 import (
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // seriesEnds ends the series that were there the last time and are no more, each
-// with one point that has no recorded value.
+// with one point that has no recorded value. Its zero value is ready for use.
 type seriesEnds struct {
 	last pmetric.MetricSlice
 	keys map[string]bool
+
+	// mu guards unsaid, the ends that no pipeline took, nil without any.
+	mu     sync.Mutex
+	unsaid *pmetric.MetricSlice
 }
 
-// end adds the ends to what is there now.
-func (s *seriesEnds) end(metrics pmetric.MetricSlice, now pcommon.Timestamp) {
+// keep takes over ends that were not exported, to add them once more.
+func (s *seriesEnds) keep(ends pmetric.MetricSlice) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unsaid == nil {
+		s.unsaid = new(pmetric.NewMetricSlice())
+	}
+	merge(ends, *s.unsaid, true)
+}
+
+func (s *seriesEnds) takeUnsaid() pmetric.MetricSlice {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unsaid == nil {
+		return pmetric.NewMetricSlice()
+	}
+	unsaid := *s.unsaid
+	s.unsaid = nil
+	return unsaid
+}
+
+// end adds the ends to what is there now, and returns a copy of them.
+func (s *seriesEnds) end(metrics pmetric.MetricSlice, now pcommon.Timestamp) pmetric.MetricSlice {
 	present := map[string]bool{}
 	for i := range metrics.Len() {
 		eachNumber(metrics.At(i), func(at pmetric.NumberDataPoint) { present[keyOf(metrics.At(i).Name(), at)] = true })
 	}
-	before := s.last
-	ended := s.anyGone(present)
+	ends := endsOf(s.takeUnsaid(), present, now)
+	if s.anyGone(present) {
+		merge(endsOf(s.last, present, now), ends, true)
+	}
 	s.last, s.keys = pmetric.NewMetricSlice(), present
 	metrics.CopyTo(s.last)
-	if ended {
-		merge(endsOf(before, present, now), metrics, false)
-	}
+	added := pmetric.NewMetricSlice()
+	ends.CopyTo(added)
+	merge(ends, metrics, false)
+	return added
 }
 
 func (s *seriesEnds) anyGone(present map[string]bool) bool {

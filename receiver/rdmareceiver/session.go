@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.uber.org/zap"
 
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
@@ -57,7 +56,8 @@ type session struct {
 	asyncs  chan verbs.AsyncEvent
 	traces  *outbox[[]slowEvent]
 	logs    *outbox[logBatch]
-	metrics *outbox[pmetric.Metrics]
+	metrics *outbox[metricBatch]
+	endings endings
 
 	mu        sync.Mutex
 	exemplars []pendingExemplar
@@ -91,7 +91,10 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.logs = newOutbox(eventQueue, func(ctx context.Context, batch logBatch) error {
 		return s.pipelines.sendLogs(ctx, batch, s.in)
 	}, s.settleLogs)
-	s.metrics = newOutbox(metricsQueue, s.pipelines.sendMetrics, s.settleMetrics)
+	s.endings = endings{most: s.cfg.MaxSeries}
+	s.metrics = newOutbox(metricsQueue, func(ctx context.Context, batch metricBatch) error {
+		return s.pipelines.sendMetrics(ctx, batch.metrics)
+	}, s.settleMetrics)
 	return nil
 }
 
@@ -118,6 +121,9 @@ func (s *session) run(stop, deliver context.Context) {
 	if s.devices != nil && s.pipelines.metrics.wanted {
 		watching.Go(func() { s.devices.run(stop) })
 	}
+	if s.host.listQueuePairs != nil {
+		watching.Go(s.host.listQueuePairs)
+	}
 
 	<-stop.Done()
 	collecting.Wait()
@@ -130,8 +136,8 @@ func (s *session) run(stop, deliver context.Context) {
 	s.traces.close()
 	s.logs.close()
 	delivering.Wait()
-	// Last: a read of a device may wait for its firmware, and what has come in
-	// must not wait for that.
+	// Last: what asks a device may wait for its firmware, and what has come in must
+	// not wait for that.
 	watching.Wait()
 }
 
@@ -326,15 +332,16 @@ func (s *session) collect() {
 func (s *session) exportMetrics(snap *verbs.Snapshot) {
 	now := s.clock.at(snap.Monotonic)
 	ended, owners := s.aggregator.add(snap, now)
+	ended = s.endings.add(ended, owners, s.aggregator.series)
 	for _, e := range s.takeExemplars() {
 		s.aggregator.addExemplar(e.key, e.exemplar)
 	}
-	metrics := s.emitter.emit(s.aggregator, ended, owners, now)
+	batch := metricBatch{metrics: s.emitter.emit(s.aggregator, ended, owners, now), ended: ended, owners: owners}
 	if s.devices != nil {
-		s.deviceEmitter.emit(metrics, s.devices.latest(), s.aggregator.transmitted)
+		batch.deviceEnds = s.deviceEmitter.emit(batch.metrics, s.devices.latest(), s.aggregator.transmitted)
 	}
-	if metrics.DataPointCount() > 0 {
-		s.metrics.put(metrics)
+	if batch.metrics.DataPointCount() > 0 {
+		s.metrics.put(batch)
 	}
 }
 
@@ -354,9 +361,13 @@ func (s *session) settleLogs(batch logBatch, o outcome) {
 	}
 }
 
-func (s *session) settleMetrics(_ pmetric.Metrics, o outcome) {
+func (s *session) settleMetrics(batch metricBatch, o outcome) {
 	if o != outcomeExported {
 		s.self.countDroppedMetrics(o)
+		s.endings.keep(batch)
+		if s.devices != nil {
+			s.deviceEmitter.ends.keep(batch.deviceEnds)
+		}
 	}
 }
 
@@ -384,11 +395,8 @@ func (s *session) keepExemplars(events []slowEvent) {
 
 func exemplarOf(e *slowEvent, by breakdown) pendingExemplar {
 	c := &e.completion
-	key := seriesKey{owner: by.ownerOf(c.Queue.Process, e.process), instrument: wqeDuration, device: c.Device, detail: c.Operation.String()}
-	if c.Status != verbs.StatusSuccess {
-		key.errorType = c.Status.String()
-	}
-	return pendingExemplar{key: key, exemplar: exemplar{
+	at := seriesKey{owner: by.ownerOf(c.Queue.Process, e.process), device: c.Device}
+	return pendingExemplar{key: at.ofCompletions(wqeDuration, c.Operation, c.Status), exemplar: exemplar{
 		seconds: secondsOf(c.Duration()), at: e.end, traceID: e.traceID, spanID: e.spanID,
 	}}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -108,6 +110,13 @@ func TestReceiverTellsOfItself(t *testing.T) {
 }
 
 // Every slow completion that the engine delivers is in exactly one outcome.
+// betweenTicks lets what comes every second from then on never meet the end of a
+// window, of which either could be first.
+func betweenTicks() {
+	synctest.Wait()
+	time.Sleep(selectionWindow / 2)
+}
+
 func TestEveryEventIsAccountedFor(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -129,7 +138,7 @@ func TestEveryEventIsAccountedFor(t *testing.T) {
 				r.telemetry = telemetry
 				tc.change(r)
 				r.start()
-				synctest.Wait()
+				betweenTicks()
 				for range 40 {
 					for range 100 {
 						r.engine.completions <- fullCompletion()
@@ -152,7 +161,7 @@ func TestQueueFullIsCounted(t *testing.T) {
 		r.telemetry = telemetry
 		r.addTraces(stuckTraces{consumertest.NewNop()})
 		r.start()
-		synctest.Wait()
+		betweenTicks()
 		for range 100 {
 			r.engine.completions <- fullCompletion()
 			time.Sleep(time.Second)
@@ -160,6 +169,34 @@ func TestQueueFullIsCounted(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		// One batch is in the pipeline, the others wait.
 		assert.Equal(t, map[string]float64{"traces queue_full": 100 - 1 - eventQueue}, told(t, telemetry, "rdma_events", "signal", "outcome"))
+		r.shutdown()
+		require.NoError(t, telemetry.Shutdown(t.Context()))
+	})
+}
+
+// What comes while its pipeline does not run is not exported, and leads nowhere.
+func TestPipelineThatDoesNotRunTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		telemetry := componenttest.NewTelemetry()
+		r := newRig(t)
+		r.telemetry = telemetry
+		r.addMetrics(r.metrics)
+		r.addTraces(r.traces)
+		r.addLogs(r.logs)
+		r.engine.set(verbs.Snapshot{Series: []verbs.Series{seriesOf(trainer, 5, 450*time.Microsecond)}}, nil)
+		require.NoError(t, r.components[0].Start(t.Context(), r.host))
+		betweenTicks()
+		r.engine.completions <- fullCompletion()
+		r.engine.stuck <- theStuck()
+		time.Sleep(15 * time.Second)
+		assert.Equal(t, map[string]float64{"traces refused": 1, "logs refused": 1}, told(t, telemetry, "rdma_events", "signal", "outcome"))
+		eachMetric(r.metrics.AllMetrics()[0], func(_ pcommon.Resource, metric pmetric.Metric) {
+			if metric.Name() == "rdma.wqe.duration" {
+				assert.Zero(t, metric.ExponentialHistogram().DataPoints().At(0).Exemplars().Len())
+			}
+		})
+		_, err := telemetry.GetMetric("otelcol_rdma_event_delay")
+		require.Error(t, err, "nothing was handed over")
 		r.shutdown()
 		require.NoError(t, telemetry.Shutdown(t.Context()))
 	})

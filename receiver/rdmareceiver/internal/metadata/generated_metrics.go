@@ -2098,7 +2098,7 @@ type metricRdmaPortPauseTime struct {
 // init fills rdma.port.pause.time metric with initial data.
 func (m *metricRdmaPortPauseTime) init() {
 	m.data.SetName("rdma.port.pause.time")
-	m.data.SetDescription("Time that sending was paused.")
+	m.data.SetDescription("Time that sending was paused; with direction transmit, time that the peer was asked not to send.")
 	m.data.SetUnit("s")
 	m.data.SetEmptySum()
 	m.data.Sum().SetIsMonotonic(true)

@@ -1292,7 +1292,7 @@ func TestMetricsBuilder(t *testing.T) {
 						validatedMetrics["rdma.port.pause.time"] = true
 						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
 						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
-						assert.Equal(t, "Time that sending was paused.", mi.Description())
+						assert.Equal(t, "Time that sending was paused; with direction transmit, time that the peer was asked not to send.", mi.Description())
 						assert.Equal(t, "s", mi.Unit())
 						assert.True(t, mi.Sum().IsMonotonic())
 						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
@@ -1318,7 +1318,7 @@ func TestMetricsBuilder(t *testing.T) {
 						validatedMetrics["rdma.port.pause.time"] = true
 						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
 						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
-						assert.Equal(t, "Time that sending was paused.", mi.Description())
+						assert.Equal(t, "Time that sending was paused; with direction transmit, time that the peer was asked not to send.", mi.Description())
 						assert.Equal(t, "s", mi.Unit())
 						assert.True(t, mi.Sum().IsMonotonic())
 						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())

@@ -231,7 +231,7 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.RdmaEvents, err = builder.meter.Int64Counter(
 		"otelcol_rdma_events",
-		metric.WithDescription("Slow completions, stuck sends and asynchronous events by what was done with them. Exported; rate_limited (over max_exported_per_second); queue_full (the pipeline was too slow); refused (the pipeline refused it to the end). [Development]"),
+		metric.WithDescription("Slow completions, stuck sends and asynchronous events by what was done with them. Exported; rate_limited (over max_exported_per_second); queue_full (the pipeline was too slow); refused (the pipeline did not run, or refused it to the end). [Development]"),
 		metric.WithUnit("{event}"),
 	)
 	errs = errors.Join(errs, err)

@@ -71,7 +71,7 @@ func AssertEqualRdmaEventDelay(t *testing.T, tt *componenttest.Telemetry, dps []
 func AssertEqualRdmaEvents(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_rdma_events",
-		Description: "Slow completions, stuck sends and asynchronous events by what was done with them. Exported; rate_limited (over max_exported_per_second); queue_full (the pipeline was too slow); refused (the pipeline refused it to the end). [Development]",
+		Description: "Slow completions, stuck sends and asynchronous events by what was done with them. Exported; rate_limited (over max_exported_per_second); queue_full (the pipeline was too slow); refused (the pipeline did not run, or refused it to the end). [Development]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
