@@ -94,8 +94,11 @@ static __always_inline bool admit_process(struct caller *caller)
 		.incarnation = caller->incarnation,
 		.start_ns = caller->start_ns,
 	};
-	if (bpf_map_update_elem(&processes, &tgid, &process, BPF_ANY))
+	if (bpf_map_update_elem(&processes, &tgid, &process, BPF_ANY)) {
+		/* Nobody could note what goes by unseen of it: nothing of it is timed. */
 		count(LOSS_PROCESSES_FULL);
+		return false;
+	}
 	tell(CONTROL_NEW_PROCESS, caller->tgid, caller->incarnation);
 	return true;
 }
@@ -107,8 +110,11 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 {
 	__u64 now = bpf_ktime_get_ns();
 
-	if (!admit_process(caller))
+	if (!admit_process(caller)) {
+		if (!is_excluded(caller))
+			bpf_map_update_elem(&untracked_queues, key, &now, BPF_ANY);
 		return NULL;
+	}
 
 	__u32 device = device_of_context(context);
 	if (is_ignored_device(device))
