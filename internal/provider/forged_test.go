@@ -100,7 +100,7 @@ func TestSymtabNamesTargets(t *testing.T) {
 // withDynamicSymbols moves the dynamic symbols of testProvider into a segment of
 // their own and adds others there, each with the same long name.
 func withDynamicSymbols(file []byte, count int) []byte {
-	const address, programAt, size = 0x100000, 64, 56
+	const address = 0x100000
 	le := binary.LittleEndian
 	file = bytes.Clone(file)
 	img, err := openImage(bytes.NewReader(file))
@@ -124,29 +124,38 @@ func withDynamicSymbols(file []byte, count int) []byte {
 	hashAt := len(segment)
 	segment = le.AppendUint32(le.AppendUint32(segment, 1), uint32(count))
 
+	setDynamic(file, img, map[elf.DynTag]uint64{
+		elf.DT_SYMTAB: address, elf.DT_STRTAB: uint64(address + stringsAt), elf.DT_HASH: uint64(address + hashAt),
+		elf.DT_STRSZ: uint64(len(oldStrings) + len(longName) + 1),
+	})
+	return withSegment(file, address, segment)
+}
+
+// setDynamic writes values of the dynamic section, of tags that are there.
+func setDynamic(file []byte, img *image, values map[elf.DynTag]uint64) {
+	le := binary.LittleEndian
 	offset, _ := img.fileOffset(img.dynamic.start)
 	for at := offset; le.Uint64(file[at:]) != 0; at += 16 {
-		switch elf.DynTag(le.Uint64(file[at:])) {
-		case elf.DT_SYMTAB:
-			le.PutUint64(file[at+8:], address)
-		case elf.DT_STRTAB:
-			le.PutUint64(file[at+8:], uint64(address+stringsAt))
-		case elf.DT_STRSZ:
-			le.PutUint64(file[at+8:], uint64(len(oldStrings)+len(longName)+1))
-		case elf.DT_HASH:
-			le.PutUint64(file[at+8:], uint64(address+hashAt))
+		if value, ok := values[elf.DynTag(le.Uint64(file[at:]))]; ok {
+			le.PutUint64(file[at+8:], value)
 		}
 	}
+}
+
+// withSegment appends a segment of data.
+func withSegment(file []byte, address uint64, content []byte) []byte {
+	const programAt, size = 64, 56
+	le := binary.LittleEndian
 	programs := int(le.Uint16(file[56:]))
 	header := elf.Prog64{
 		Type: uint32(elf.PT_LOAD), Flags: uint32(elf.PF_R), Off: uint64(len(file)), Vaddr: address,
-		Filesz: uint64(len(segment)), Memsz: uint64(len(segment)),
+		Filesz: uint64(len(content)), Memsz: uint64(len(content)),
 	}
 	if _, err := binary.Encode(file[programAt+programs*size:], le, &header); err != nil {
 		panic(err)
 	}
 	le.PutUint16(file[56:], uint16(programs+1))
-	return append(file, segment...)
+	return append(file, content...)
 }
 
 func TestForgedDynamicSymbols(t *testing.T) {
@@ -161,6 +170,42 @@ func TestForgedDynamicSymbols(t *testing.T) {
 	assert.Less(t, bytesAllocated, uint64(60<<20), "for %d symbols with names of %d bytes", maxSymbols, len(longName))
 
 	_, err = InspectProvider(bytes.NewReader(withDynamicSymbols(testProvider(), maxSymbols+1)), smallSlots())
+	require.ErrorIs(t, err, ErrTooLarge)
+}
+
+// withRelocations adds relocations to testProvider that write anywhere.
+func withRelocations(file []byte, count int) []byte {
+	const address, elsewhere, size = 0x1000000, 0x900000000, 24
+	le := binary.LittleEndian
+	file = bytes.Clone(file)
+	img, err := openImage(bytes.NewReader(file))
+	if err != nil {
+		panic(err)
+	}
+	d, err := img.readDynamic()
+	if err != nil {
+		panic(err)
+	}
+	table := bytes.Clone(file[d.values[elf.DT_RELA]:][:d.values[elf.DT_RELASZ]])
+	for at := uint64(elsewhere); len(table) < count*size; at += 8 {
+		table = le.AppendUint64(le.AppendUint64(le.AppendUint64(table, at), uint64(elf.R_X86_64_RELATIVE)), testCode)
+	}
+	setDynamic(file, img, map[elf.DynTag]uint64{elf.DT_RELA: address, elf.DT_RELASZ: uint64(len(table))})
+	return withSegment(file, address, table)
+}
+
+func TestForgedRelocations(t *testing.T) {
+	file := withRelocations(testProvider(), maxRelocations)
+	var library *Library
+	var err error
+	bytesAllocated := allocated(func() {
+		library, err = InspectProvider(bytes.NewReader(file), smallSlots())
+	})
+	require.NoError(t, err)
+	assert.Len(t, library.Targets, 2)
+	assert.Less(t, bytesAllocated, uint64(30<<20), "for %d relocations", maxRelocations)
+
+	_, err = InspectProvider(bytes.NewReader(withRelocations(testProvider(), maxRelocations+1)), smallSlots())
 	require.ErrorIs(t, err, ErrTooLarge)
 }
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Bounds on the tables; libmlx5 has about 500 relocations.
+// Bounds on each of the tables; libmlx5 has about 500 relocations.
 const (
-	maxRelocations = 1 << 18
+	maxRelocations = 1 << 16
 	maxRelrWords   = 1 << 14
 )
 
