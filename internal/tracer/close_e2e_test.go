@@ -31,7 +31,12 @@ func hangingHost(t *testing.T) (root string, release func()) {
 		t.Fatal(err)
 	}
 	release = func() {
-		if err := os.WriteFile(maps, nil, 0o600); err != nil {
+		// Opened for reading too it does not wait for a reader that never came.
+		writer, err := os.OpenFile(maps, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := writer.Close(); err != nil {
 			t.Error(err)
 		}
 	}
