@@ -6,8 +6,10 @@
 #include "maps/device_index.h"
 #include "maps/devices.h"
 
-/* The next index that no device has. User space follows it to name them. */
-volatile __u32 next_device = 0;
+/* The next index that no device has, of those that are not kept for sysfs: a device
+ * may be one of another network namespace, which does not show there. User space
+ * follows it to name them. */
+volatile __u32 next_device = SYSFS_DEVICES;
 
 struct device_name {
 	char text[IBV_DEVICE_NAME_LEN];

@@ -24,6 +24,9 @@
 
 #define NO_DEVICE 0xffff
 #define DEVICES 128
+/* Those below are for the names that sysfs has: what processes call their devices
+ * cannot use them up. */
+#define SYSFS_DEVICES 64
 
 /* The thread that a program runs on behalf of. */
 struct caller {

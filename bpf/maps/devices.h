@@ -5,7 +5,7 @@
 #include "libbpf/bpf_helpers.h"
 #include "types.h"
 
-/* The devices by index; user space names those of sysfs beforehand. */
+/* The devices by index; user space names those of sysfs, beforehand. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

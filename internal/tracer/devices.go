@@ -4,54 +4,124 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/rdmaradar/rdmaradar/bpf"
 )
 
-// devices keeps what user space tells the kernel side about each device. The
-// kernel side finds devices by the name in their ibv_context and numbers them.
+// sysfsDevices is for how many devices of sysfs indexes are kept, SYSFS_DEVICES of
+// bpf/types.h.
+const sysfsDevices = 64
+
+// devices keeps what user space tells the kernel side about each device. Those of
+// sysfs have their indexes from here. Others the kernel side finds by the name in
+// their ibv_context, which a process may make up, and numbers from sysfsDevices on.
 // name may be called at any time, everything else by one goroutine.
 type devices struct {
 	side  *kernelSide
+	sysfs string
 	takes func(name string) bool
 	rates *rates
+	// names are by index, "" where there is none.
 	names atomic.Pointer[[]string]
 	floor map[string]time.Duration
 }
 
-func newDevices(side *kernelSide, takes func(name string) bool, rates *rates) *devices {
-	d := &devices{side: side, takes: takes, rates: rates, floor: map[string]time.Duration{}}
-	d.names.Store(new([]string))
+func newDevices(side *kernelSide, cfg Config, rates *rates) *devices {
+	d := &devices{
+		side:  side,
+		sysfs: rooted(cfg.Root, "/sys/class/infiniband"),
+		takes: cfg.TakesDevice,
+		rates: rates,
+		floor: map[string]time.Duration{},
+	}
+	names := make([]string, side.devices.length)
+	d.names.Store(&names)
 	return d
 }
 
 // refresh learns of new devices and updates the rates of all.
 func (d *devices) refresh() error {
+	names := slices.Clone(*d.names.Load())
+	err := errors.Join(d.announce(names), d.follow(names))
+	d.names.Store(&names)
+	errs := []error{err}
+	for i, name := range names {
+		if name != "" {
+			errs = append(errs, d.describe(uint32(i), name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// announce tells the kernel side of the devices that sysfs has and it does not know.
+func (d *devices) announce(names []string) error {
+	entries, err := os.ReadDir(d.sysfs)
+	if err != nil {
+		return nil // There is no RDMA core, or no sight of it: see SYSFS_DEVICES.
+	}
+	for _, entry := range entries {
+		name := entry.Name()
+		free := slices.Index(names[:sysfsDevices], "")
+		if free < 0 || len(name) >= len(bpf.TrackerDevice{}.Name) || slices.Contains(names, name) {
+			continue // Without an index from here it gets one of the others.
+		}
+		known, err := d.add(uint32(free), name)
+		if err != nil {
+			return err
+		}
+		if !known {
+			names[free] = name
+		}
+	}
+	return nil
+}
+
+// add gives a device an index, and says whether the kernel side knew it before.
+func (d *devices) add(i uint32, name string) (known bool, err error) {
+	var device bpf.TrackerDevice
+	for at := range len(name) {
+		device.Name[at] = int8(name[at])
+	}
+	device.Ready = 1
+	if err := d.side.devices.store(i, &device); err != nil {
+		return false, err
+	}
+	err = d.side.maps.DeviceIndex.Update(&device.Name, i, ebpf.UpdateNoExist)
+	if errors.Is(err, ebpf.ErrKeyExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("telling the kernel side of the device %s: %w", name, err)
+	}
+	return false, nil
+}
+
+// follow reads the names of the devices that the kernel side numbered.
+func (d *devices) follow(names []string) error {
 	var next uint32
 	if err := d.side.nextDevice.Get(&next); err != nil {
 		return fmt.Errorf("reading the number of devices: %w", err)
 	}
-	names := slices.Clone(*d.names.Load())
-	for i := uint32(len(names)); i < min(next, d.side.devices.length); i++ {
+	for i := uint32(sysfsDevices); i < min(next, d.side.devices.length); i++ {
+		if names[i] != "" {
+			continue
+		}
 		device, err := d.side.devices.load(i)
 		if err != nil {
 			return err
 		}
-		if device.Ready == 0 {
-			break // Its name is being written at this moment.
+		if device.Ready != 0 { // Else its name is being written at this moment.
+			names[i] = commName(device.Name[:])
 		}
-		names = append(names, commName(device.Name[:]))
 	}
-	d.names.Store(&names)
-	var errs []error
-	for i, name := range names {
-		errs = append(errs, d.describe(uint32(i), name))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 func (d *devices) describe(i uint32, name string) error {

@@ -99,6 +99,13 @@ func DigestedKinds(t *Tracer) (map[bpf.TrackerExtendedKind]bool, error) {
 	return kinds, entries.Err()
 }
 
+// ExhaustDevices leaves no index for the names of devices that processes have.
+func ExhaustDevices(t *Tracer) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.side.nextDevice.Set(t.side.devices.length)
+}
+
 // EndsOfSRQs are the reasons for which Shared Receive Queues ended whose slots were
 // not recycled yet, "" for those that are in use.
 func EndsOfSRQs(t *Tracer) (reasons []string, err error) {

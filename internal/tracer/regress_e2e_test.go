@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/tracer"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
 	"github.com/rdmaradar/rdmaradar/internal/verbsim"
 )
 
@@ -60,6 +61,25 @@ func TestRefusedModifyIsNoWrongPair(t *testing.T) {
 	r.checkPairs()
 	if got := r.completions(); got.Matched != r.truth.Counts.Completions {
 		t.Errorf("%d of %d were timed: %+v", got.Matched, r.truth.Counts.Completions, got)
+	}
+}
+
+// Many threads post on few queues and are preempted anywhere in our programs, also
+// between two looks at a queue that others move on. To none of them the queue is too
+// deep, and none leaves memory behind that nobody gives back, for want of which every
+// later post would be lost.
+func TestStalledPostersLoseNothing(t *testing.T) {
+	tr := startTracer(t, tracer.Config{Threshold: time.Hour, MaxMapBytes: 128 << 20})
+	r := simulate(t, tr, "threads", "--seconds", "8", "--depth", "64", "--threads", "16", "--rate", "20000")
+	r.checkBooks()
+	t.Logf("%+v; lost %v", r.completions(), r.losses())
+	for _, reason := range []string{"queue_too_deep", "no_memory"} {
+		if n := r.lost(reason); n > 0 {
+			t.Errorf("%d requests lost, %s", n, reason)
+		}
+	}
+	if r.matched() < 1000 {
+		t.Error("next to nothing was timed: this says nothing")
 	}
 }
 
@@ -261,6 +281,39 @@ func waitForProbes(t *testing.T, tr *tracer.Tracer, dir string) {
 		}
 	}
 	t.Errorf("of libibverbs and its provider in %s, probed are %v", dir, probed)
+}
+
+// However many names of devices processes made up, those that sysfs has are known.
+func TestMadeUpDevicesLeaveRoom(t *testing.T) {
+	root := t.TempDir()
+	if err := os.Symlink("/proc", filepath.Join(root, "proc")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "sys/class/infiniband/sim7"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cfg := everything
+	cfg.Root = root
+	tr := startTracer(t, cfg)
+	if err := tracer.ExhaustDevices(tr); err != nil {
+		t.Fatal(err)
+	}
+	collected := collect(tr)
+	for _, c := range []struct {
+		device, want string
+		lost         bool
+	}{{"sim7", "sim7", false}, {"made-up", "", true}} {
+		r := followWith(t, tr, collected, "rate", "--requests", "200", "--rate", "2000", "--device", c.device)
+		r.checkBooks()
+		r.series(func(s *verbs.Series) {
+			if s.Key.Device != c.want {
+				t.Errorf("the device of %s is %q", c.device, s.Key.Device)
+			}
+		})
+		if lost := r.lost("device_map_full") > 0; lost != c.lost || r.matched() == 0 {
+			t.Errorf("%s: %d timed, without an index: %v", c.device, r.matched(), lost)
+		}
+	}
 }
 
 // The queues of a device that is not taken end, also when they were there

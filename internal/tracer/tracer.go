@@ -136,7 +136,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		extended:    make(chan struct{}, 1),
 	}
 	t.finder = provider.NewFinder(rooted(cfg.Root, "/proc")).WithCache(cache).WithSpawn(t.look)
-	t.devices = newDevices(side, cfg.TakesDevice, newRates(cfg.Rate, t.refreshDevices))
+	t.devices = newDevices(side, cfg, newRates(cfg.Rate, t.refreshDevices))
 	if err := t.begin(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
