@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cost.h"
-#include "lifecycle.h"
 #include "maps/extended_sets.h"
+#include "user_lifecycle.h"
 
 /* Which functions do the objects of the extended verbs hold? They are read when
  * a QP is on its way to RTS, and user space is told of each combination once: it

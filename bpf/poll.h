@@ -87,7 +87,7 @@ static __noinline enum direction direction_of_failure(struct queue *queue, struc
 	bool send_due = search.is_found || search.has_unsignaled;
 
 	if (send_due)
-		return receives_due ? DIRECTION_UNKNOWN : DIRECTION_SEND;
+		return receives_due && !names_one_request(delivery->wc.wr_id) ? DIRECTION_UNKNOWN : DIRECTION_SEND;
 	return receives_due ? DIRECTION_RECEIVE : DIRECTION_SEND;
 }
 

@@ -80,7 +80,7 @@ static __always_inline void write_entry(struct filling *filling, struct queue *q
 	struct built request = {
 		.wr_id = wr->wr_id,
 		.bytes = bytes_of(wr),
-		.operation = wr->opcode <= OP_ATOMIC_WRITE ? wr->opcode : OP_UNKNOWN,
+		.operation = known_operation(wr->opcode),
 		.flags = wr->send_flags & IBV_SEND_SIGNALED ? ENTRY_SIGNALED : 0,
 	};
 
@@ -121,7 +121,7 @@ LOOP_BODY(fill_request, struct filling)
 	state->sequence++;
 	state->outstanding++;
 
-	bool readable = state->wr && bpf_probe_read_user(&wr, sizeof(wr), (void *)state->wr) == 0;
+	bool readable = state->wr && read_send_wr(&wr, state->wr);
 	state->wr = readable ? wr.next : 0;
 
 	struct place place = reserved_place(queue, sequence);
@@ -224,7 +224,7 @@ static __always_inline struct filling reserve(struct queue *queue, struct call *
 		.left = n,
 		.outstanding = before,
 		.tid = tid,
-		.flags = call->returns ? ENTRY_RETURNS : 0,
+		.flags = (call->returns ? ENTRY_RETURNS : 0) | (call->untimed ? ENTRY_AMBIGUOUS : 0),
 	};
 
 	call->first = filling.sequence;

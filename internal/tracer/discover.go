@@ -204,7 +204,9 @@ func (t *Tracer) lookNow(tgid uint32) {
 // decide says whether a process that has its first queue is traced. What it is
 // asked may read /proc, and wait.
 func (t *Tracer) decide(id verbs.ProcessID) {
-	t.cfg.NewProcess(id)
+	if !id.InKernel() {
+		t.cfg.NewProcess(id)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.devices.refresh(); err != nil {
@@ -215,13 +217,20 @@ func (t *Tracer) decide(id verbs.ProcessID) {
 	}
 	t.decided[id] = true
 	t.run(func() {
-		if t.cfg.TakesProcess(int(id.TGID)) {
+		if t.takes(id) {
 			return
 		}
 		if err := t.exclude(id); err != nil {
 			t.log.Warn("a process was not excluded", "pid", id.TGID, "error", err)
 		}
 	})
+}
+
+func (t *Tracer) takes(id verbs.ProcessID) bool {
+	if !id.InKernel() {
+		return t.cfg.TakesProcess(int(id.TGID))
+	}
+	return t.cfg.TakesConsumer(t.ConsumerName(id))
 }
 
 func (t *Tracer) exclude(id verbs.ProcessID) error {

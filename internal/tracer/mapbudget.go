@@ -30,7 +30,11 @@ func sizePools(spec *ebpf.CollectionSpec, bound uint64, cpus int) error {
 	if err != nil {
 		return err
 	}
-	others += mapHeader
+	kernel, err := kverbsMapBytes(spec, cpus)
+	if err != nil {
+		return err
+	}
+	others += kernel + mapHeader
 	for name, m := range spec.Maps {
 		// The map of application spans is another tool's, or tiny.
 		if name != bpf.TrackerMapSegments && name != bpf.TrackerMapTracesCtxV1 {

@@ -1,9 +1,6 @@
 package tracer
 
 import (
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
@@ -60,21 +57,14 @@ func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint6
 		Poster: verbs.Thread{
 			TID:  entry.Tid,
 			CPU:  entry.Cpu,
-			Name: t.threadName(q.Key.Tgid, entry.Tid),
+			Name: t.threadName(processOf(&q.Key), entry.Tid),
 		},
+	}
+	if s.Queue.Process.InKernel() {
+		describeStuckConsumer(&s)
 	}
 	if qp, ok := t.resources.find(s.Queue, s.Device); ok {
 		describeStuck(&s, &qp)
 	}
 	return s
-}
-
-// threadName reads the name of a thread, "" when it is gone.
-func (t *Tracer) threadName(tgid, tid uint32) string {
-	path := rooted(t.cfg.Root, "/proc/") + strconv.Itoa(int(tgid)) + "/task/" + strconv.Itoa(int(tid)) + "/comm"
-	raw, err := os.ReadFile(path)
-	if err != nil || len(raw) > 64 {
-		return ""
-	}
-	return commName([]byte(strings.TrimSuffix(string(raw), "\n")))
 }

@@ -44,6 +44,7 @@ type Tracer struct {
 	stuck       chan verbs.Stuck
 	async       chan verbs.AsyncEvent
 	resources   *resources
+	kernel      *kernelVerbs
 	dropped     atomic.Uint64
 	undecodable atomic.Uint64
 	extended    chan struct{}
@@ -117,6 +118,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		stuck:       make(chan verbs.Stuck, stuckBuffer),
 		async:       make(chan verbs.AsyncEvent, asyncBuffer),
 		resources:   newResources(cfg),
+		kernel:      newKernelVerbs(cfg, side),
 		libraries:   newLibraries(side, kind),
 		devices:     newDevices(side, cfg),
 		books:       newLedger(),
@@ -127,6 +129,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		looking:     map[uint32]chan struct{}{},
 		extended:    make(chan struct{}, 1),
 	}
+	t.kernel.newLibrary, t.kernel.freeLibrary = t.newLibrary, t.freeLibrary
 	if err := t.begin(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -171,6 +174,10 @@ func (t *Tracer) begin(ctx context.Context) error {
 	if err := t.probeEverything(); err != nil {
 		return err
 	}
+	// What it takes to load the programs for drivers that are here is a part of
+	// the start, and not of what tracing costs.
+	t.kernel.refresh(ctx)
+	t.run(func() { t.watchKernelVerbs(background) })
 	now := time.Now()
 	t.agent = newAgentShare(now, t.meter.total())
 	t.run(func() { t.turnRegularly(background) })
@@ -210,7 +217,9 @@ func (t *Tracer) SetFloor(device string, excess time.Duration) {
 }
 
 // MapBytes is the memory of the BPF maps as the kernel accounts for it.
-func (t *Tracer) MapBytes() uint64 { return memoryOfMaps(t.side.allMaps) + t.resources.mapBytes() }
+func (t *Tracer) MapBytes() uint64 {
+	return memoryOfMaps(t.side.allMaps) + t.resources.mapBytes() + t.kernel.mapBytes()
+}
 
 // Close detaches every probe and frees every map. It may be called twice.
 func (t *Tracer) Close() error {
@@ -227,6 +236,7 @@ func (t *Tracer) Close() error {
 	}
 	t.done.Wait()
 	t.resources.close()
+	t.kernel.closeAll()
 	err := errors.Join(t.libraries.close(), t.side.close(), t.cache.Close())
 	close(t.completions)
 	close(t.stuck)
@@ -312,6 +322,9 @@ func (t *Tracer) endDead(now uint64) error {
 		current[id.TGID] = max(current[id.TGID], id.Incarnation)
 	}
 	for id := range known {
+		if id.InKernel() {
+			continue // It stays, with or without queues.
+		}
 		if id.Incarnation < current[id.TGID] {
 			// Another program, or process, has its place by now.
 			errs = append(errs, t.endProcess(now, id, bpf.TrackerQueueEndEND_EXEC))
