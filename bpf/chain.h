@@ -4,8 +4,9 @@
 #include "abi.h"
 #include "counters.h"
 #include "loop.h"
+#include "verbs_reader.h"
 
-/* Lists of work requests that the traced process handed over. They may be cyclic
+/* Lists of work requests that were handed over. Those of a process may be cyclic
  * or lead anywhere. */
 
 struct chain {
@@ -24,7 +25,7 @@ LOOP_BODY(count_request, struct chain)
 		state->deeper = true;
 		return STOP;
 	}
-	if (bpf_probe_read_user(&next, sizeof(next), (void *)(state->wr + IBV_WR_NEXT))) {
+	if (!read_next_wr(&next, state->wr)) {
 		state->unreadable = true;
 		return STOP;
 	}
@@ -55,7 +56,7 @@ static __always_inline __u32 length_at(__u64 sge)
 {
 	__u32 length = 0;
 
-	if (bpf_probe_read_user(&length, sizeof(length), (void *)(sge + __builtin_offsetof(struct ibv_sge, length))))
+	if (!read_sge_length(&length, sge))
 		count(LOSS_READ_SGE);
 	return length;
 }

@@ -5,6 +5,13 @@
 #include "counters.h"
 #include "maps/cqs.h"
 #include "process.h"
+#include "verbs_reader.h"
+
+static __always_inline struct cq_key cq_key_of(struct caller *caller, __u64 address)
+{
+	struct cq_key key = {.incarnation = caller->incarnation, .cq = address, .tgid = cq_owner(caller->tgid)};
+	return key;
+}
 
 /* Notes who polls a CQ. Completions that several threads found are seen in the
  * order in which their polls return, which need not be that of the CQ. */
@@ -20,7 +27,7 @@ static __always_inline void note_poller(struct cq *cq, __u32 tid, __u64 entry_ns
 /* What is known of a CQ; NULL when there is no room for another one. */
 static __always_inline struct cq *cq_of(struct caller *caller, __u64 address)
 {
-	struct cq_key key = {.incarnation = caller->incarnation, .cq = address, .tgid = caller->tgid};
+	struct cq_key key = cq_key_of(caller, address);
 	struct cq *cq = bpf_map_lookup_elem(&cqs, &key);
 
 	if (cq)

@@ -3,13 +3,15 @@
 
 #include "abi.h"
 #include "counters.h"
+#include "knobs.h"
 #include "maps/device_index.h"
 #include "maps/devices.h"
+#include "verbs_reader.h"
 
 /* The next index that no device has, of those that are not kept for sysfs: a device
  * may be one of another network namespace, which does not show there. User space
  * follows it to name them. */
-volatile __u32 next_device = SYSFS_DEVICES;
+volatile __u32 next_device SHARED = SYSFS_DEVICES;
 
 struct device_name {
 	char text[IBV_DEVICE_NAME_LEN];
@@ -39,11 +41,8 @@ static __always_inline __u32 new_device(struct device_name *name)
 static __noinline __u32 device_of_context(__u64 context)
 {
 	struct device_name name = {};
-	__u64 device;
 
-	if (bpf_probe_read_user(&device, sizeof(device), (void *)(context + IBV_CONTEXT_DEVICE)))
-		return NO_DEVICE;
-	if (bpf_probe_read_user_str(name.text, sizeof(name.text), (void *)(device + IBV_DEVICE_NAME)) <= 1)
+	if (read_device_name(name.text, sizeof(name.text), context) <= 1)
 		return NO_DEVICE;
 
 	__u32 *known = bpf_map_lookup_elem(&device_index, &name);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-#include "lifecycle.h"
 #include "maps/extended_sets.h"
 #include "observe.h"
+#include "user_lifecycle.h"
 
 /* Which functions do the objects of the extended verbs hold? They are read when
  * a QP is on its way to RTS, and user space is told of each combination once: it

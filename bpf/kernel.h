@@ -59,6 +59,9 @@ struct pt_regs {
 #define RET(ctx) ((ctx)->ax)
 #define STACK(ctx) ((ctx)->sp)
 #define IP(ctx) ((ctx)->ip)
+/* The stack pointer of the entry, seen from a return probe: the return address
+ * is gone. */
+#define RETURN_FRAME(ctx) ((ctx)->sp - 8)
 #define SYSCALL(ctx) ((ctx)->orig_ax)
 #define SYSCALL_NANOSLEEP 35
 #define SYSCALL_CLOCK_NANOSLEEP 230
@@ -76,6 +79,7 @@ struct pt_regs {
 #define RET(ctx) ((ctx)->regs[0])
 #define STACK(ctx) ((ctx)->sp)
 #define IP(ctx) ((ctx)->pc)
+#define RETURN_FRAME(ctx) ((ctx)->sp)
 #define SYSCALL(ctx) ((ctx)->syscallno)
 #define SYSCALL_NANOSLEEP 101
 #define SYSCALL_CLOCK_NANOSLEEP 115
@@ -94,6 +98,7 @@ struct signal_struct {
 };
 
 struct task_struct {
+	void *stack;
 	unsigned int __state;
 	int pid;
 	int tgid;

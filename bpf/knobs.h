@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include "libbpf/bpf_helpers.h"
 #include "types.h"
+
+/* Variables that all objects with the queue tracker have in common. */
+#define SHARED SEC(".data.shared")
 
 /* Set by user space before the programs are loaded. */
 
@@ -19,4 +23,4 @@ const volatile __u64 wakeup_bytes = 4096;
 volatile __u32 watch_execs = 0;
 
 /* Raised by user space with every collection, so that peaks start anew. */
-volatile __u32 collection = 0;
+volatile __u32 collection SHARED = 0;

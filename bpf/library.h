@@ -10,6 +10,14 @@ static __always_inline struct library *library_at(__u32 cookie)
 	return bpf_map_lookup_elem(&libraries, &cookie);
 }
 
+/* Since when the library counts; 0: it does not. */
+static __always_inline __u64 attached_since(__u32 cookie)
+{
+	struct library *library = library_at(cookie);
+
+	return library ? library->attached_ns : 0;
+}
+
 static __always_inline bool is_dropped(__u32 cookie)
 {
 	struct library *library = library_at(cookie);

@@ -86,7 +86,7 @@ static __noinline enum direction direction_of_failure(struct queue *queue, struc
 	bool send_due = may_be_outstanding(queue, delivery->wc.wr_id, &delivery->steps);
 
 	if (send_due)
-		return receives_due ? DIRECTION_UNKNOWN : DIRECTION_SEND;
+		return receives_due && !names_one_request(delivery->wc.wr_id) ? DIRECTION_UNKNOWN : DIRECTION_SEND;
 	return receives_due ? DIRECTION_RECEIVE : DIRECTION_SEND;
 }
 

@@ -16,7 +16,7 @@ static __always_inline void learn_qp(struct queue *queue, struct ibv_qp_head *qp
 /* Aligns a queue on which everything has visibly come to rest. */
 static __always_inline void align_after_drain(struct queue *queue, struct caller *caller, __u64 now)
 {
-	struct cq_key key = {.incarnation = caller->incarnation, .cq = queue->send_cq, .tgid = caller->tgid};
+	struct cq_key key = cq_key_of(caller, queue->send_cq);
 
 	/* A queue of which no send was ever seen to complete was not seen to
 	 * drain either. */
@@ -51,7 +51,7 @@ static __always_inline struct queue *queue_of_qp(struct thread *thread, struct c
 /* Reads the list that a post hands over, and its first request. */
 static __always_inline struct chain read_chain(__u64 wr, struct ibv_send_wr_head *first)
 {
-	if (bpf_probe_read_user(first, sizeof(*first), (void *)wr))
+	if (!read_send_wr(first, wr))
 		return unreadable_chain(wr);
 	return measure_chain(first->next);
 }
@@ -106,7 +106,7 @@ static __always_inline void post_entered(struct pt_regs *ctx, __u32 cookie)
 	call->bad = ARG3(ctx);
 	call->count = 0;
 	call->slot = NO_SLOT;
-	if (bpf_probe_read_user(&qp, sizeof(qp), (void *)call->object)) {
+	if (!read_qp(&qp, call->object)) {
 		count(LOSS_READ_QP);
 		note_loss(&thread->caller);
 		return;
@@ -165,13 +165,11 @@ static __always_inline void stamp_entries(struct queue *queue, struct call *call
  * of every failure. */
 static __always_inline void post_failed(struct queue *queue, struct call *call, struct library *library, int result)
 {
-	__u64 bad = 0;
-
 	count_rejected(queue, result);
 	if (call->refused)
 		return;
 	note_unmarked(library, POST_SEND);
-	bpf_probe_read_user(&bad, sizeof(bad), (void *)call->bad);
+	__u64 bad = read_bad_wr(call->bad);
 	if (call->count)
 		undo_from_bad(queue, call, bad);
 	decide_unread(queue, call, bad != call->unread);

@@ -36,15 +36,32 @@ static __always_inline bool is_excluded(struct caller *caller)
  * there is no need to ask for the epoch of one. */
 volatile __u32 loss_clock = 0;
 
+/* How often something went by unseen that may have been of any of them: as the
+ * programs know, and as user space reads it off probes that the kernel skipped. */
+volatile __u32 common_losses = 0;
+volatile __u32 skipped_runs = 0;
+
+static __always_inline __u32 losses_of_any(void)
+{
+	return loss_clock + skipped_runs;
+}
+
+static __always_inline void note_common_loss(void)
+{
+	__sync_fetch_and_add(&common_losses, 1);
+	__sync_fetch_and_add(&loss_clock, 1);
+}
+
 /* How often something of the process went by unseen. A queue that has not taken
  * note of the last time may have work requests or completions that are not
  * known: it is not synced any more. */
 static __always_inline __u32 loss_epoch_of(struct caller *caller)
 {
 	__u32 tgid = caller->tgid;
+	__u32 common = common_losses + skipped_runs;
 	struct process *process = bpf_map_lookup_elem(&processes, &tgid);
 
-	return process && process->incarnation == caller->incarnation ? process->loss_epoch : 0;
+	return process && process->incarnation == caller->incarnation ? process->loss_epoch + common : common;
 }
 
 static __always_inline void note_loss(struct caller *caller)

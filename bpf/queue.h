@@ -133,7 +133,7 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 	queue->start_ns = caller->start_ns;
 	queue->sync = QUEUE_NEW;
 	queue->device = device;
-	queue->loss_clock = loss_clock;
+	queue->loss_clock = losses_of_any();
 	queue->loss_epoch = loss_epoch_of(caller);
 	queue->end = END_NONE;
 	queue->ended_ns = 0;

@@ -27,8 +27,28 @@ enum ib_gid_type {
 };
 
 enum ib_qp_type {
+	IB_QPT_SMI = 0,
+	IB_QPT_GSI = 1,
 	IB_QPT_RC = 2,
 	IB_QPT_UC = 3,
+	IB_QPT_RESERVED1 = 0x1000, /* from here on the drivers' own */
+};
+
+enum ib_wr_opcode {
+	IB_WR_RDMA_WRITE = 0,
+	IB_WR_RDMA_READ_WITH_INV = 11,
+	IB_WR_MASKED_ATOMIC_CMP_AND_SWP = 12,
+	IB_WR_MASKED_ATOMIC_FETCH_AND_ADD = 13,
+	IB_WR_REG_MR = 0x20,
+	IB_WR_REG_MR_INTEGRITY = 0x21,
+};
+
+enum ib_wc_status {
+	IB_WC_SUCCESS,
+};
+
+enum ib_wc_opcode {
+	IB_WC_SEND,
 };
 
 enum ib_qp_state {
@@ -77,7 +97,15 @@ union ib_gid {
 	__u8 raw[16];
 };
 
+struct ib_device_ops {
+	void *post_send;
+	void *post_recv;
+	void *poll_cq;
+	void *post_srq_recv;
+};
+
 struct ib_device {
+	struct ib_device_ops ops;
 	char name[64];
 	__u8 node_type;
 	__u32 index;
@@ -85,6 +113,7 @@ struct ib_device {
 
 struct rdma_restrack_entry {
 	struct task_struct *task; /* NULL: a consumer in the kernel */
+	const char *kern_name; /* the module of a consumer in the kernel */
 	enum rdma_restrack_type type;
 	__u32 id; /* what "rdma resource" prints */
 };
@@ -101,7 +130,14 @@ struct ib_cq {
 	struct rdma_restrack_entry res;
 };
 
+struct ib_pd {
+	struct rdma_restrack_entry res;
+};
+
 struct ib_srq {
+	struct ib_device *device;
+	struct ib_pd *pd;
+	void *uobject;
 	struct rdma_restrack_entry res;
 };
 
@@ -109,6 +145,8 @@ struct ib_qp {
 	struct ib_device *device;
 	struct ib_cq *send_cq;
 	struct ib_cq *recv_cq;
+	struct ib_pd *pd;
+	struct ib_srq *srq;
 	struct ib_qp *real_qp;
 	void *uobject;
 	const struct ib_gid_attr *av_sgid_attr;
@@ -154,6 +192,28 @@ struct ib_qp_attr {
 	__u8 timeout;
 	__u8 retry_cnt;
 	__u8 rnr_retry;
+};
+
+struct ib_cqe {
+	void *done;
+};
+
+struct ib_send_wr {
+	struct ib_send_wr *next;
+	__u64 wr_id;
+	void *sg_list;
+	int num_sge;
+	enum ib_wr_opcode opcode;
+	int send_flags;
+};
+
+struct ib_wc {
+	__u64 wr_id;
+	enum ib_wc_status status;
+	enum ib_wc_opcode opcode;
+	__u32 vendor_err;
+	__u32 byte_len;
+	struct ib_qp *qp;
 };
 
 struct ib_event {

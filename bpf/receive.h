@@ -49,7 +49,7 @@ static __always_inline struct queue *receive_queue(struct thread *thread, __u64 
 	if (!shared) {
 		struct ibv_qp_head qp;
 
-		if (bpf_probe_read_user(&qp, sizeof(qp), (void *)object)) {
+		if (!read_qp(&qp, object)) {
 			count(LOSS_READ_QP);
 			return NULL;
 		}
@@ -60,7 +60,7 @@ static __always_inline struct queue *receive_queue(struct thread *thread, __u64 
 	struct queue *queue = recent_queue(thread, &key, slot);
 	if (queue)
 		return queue;
-	if (bpf_probe_read_user(&context, sizeof(context), (void *)(object + IBV_SRQ_CONTEXT))) {
+	if (!read_srq_context(&context, object)) {
 		count(LOSS_READ_QP);
 		return NULL;
 	}
@@ -72,9 +72,31 @@ static __always_inline struct chain measure_receives(__u64 wr)
 {
 	__u64 next;
 
-	if (bpf_probe_read_user(&next, sizeof(next), (void *)(wr + IBV_WR_NEXT)))
+	if (!read_next_wr(&next, wr))
 		return unreadable_chain(wr);
 	return measure_chain(next);
+}
+
+/* Counts the receives of the call that is being entered, by thread->caller. */
+static __always_inline void follow_receive(struct thread *thread, struct call *call, bool shared)
+{
+	__u32 slot = NO_SLOT;
+	struct queue *queue = receive_queue(thread, call->object, shared, &slot);
+
+	if (!queue)
+		return;
+	queue->library = call->cookie;
+	if (queue->recv_posted == 0 && seen_from_start(queue, library_at(call->cookie)))
+		queue->recv_known = 1;
+	struct chain chain = measure_receives(call->list);
+	if (chain.deeper || chain.unreadable) {
+		count(LOSS_RECEIVE_CHAIN);
+		queue->recv_known = 0;
+	}
+	__sync_fetch_and_add(&queue->recv_posted, chain.count);
+	call->slot = slot;
+	call->generation = queue->generation;
+	call->count = chain.count;
 }
 
 static __always_inline void receive_entered(struct pt_regs *ctx, enum post_function function, __u32 cookie)
@@ -97,22 +119,7 @@ static __always_inline void receive_entered(struct pt_regs *ctx, enum post_funct
 	call->slot = NO_SLOT;
 	call->count = 0;
 	call->refused = 0;
-	__u32 slot = NO_SLOT;
-	struct queue *queue = receive_queue(thread, call->object, function == POST_SHARED_RECEIVE, &slot);
-	if (!queue)
-		return;
-	queue->library = cookie;
-	if (queue->recv_posted == 0 && seen_from_start(queue, seen.library))
-		queue->recv_known = 1;
-	struct chain chain = measure_receives(call->list);
-	if (chain.deeper || chain.unreadable) {
-		count(LOSS_RECEIVE_CHAIN);
-		queue->recv_known = 0;
-	}
-	__sync_fetch_and_add(&queue->recv_posted, chain.count);
-	call->slot = slot;
-	call->generation = queue->generation;
-	call->count = chain.count;
+	follow_receive(thread, call, function == POST_SHARED_RECEIVE);
 }
 
 static __always_inline void receive_returned(int result, __u32 cookie)
@@ -126,8 +133,6 @@ static __always_inline void receive_returned(int result, __u32 cookie)
 		return;
 	note_unmarked(seen.library, call->function == POST_RECEIVE ? POST_RECEIVE : POST_SHARED_RECEIVE);
 	struct queue *queue = queue_of_call(call);
-	__u64 bad = 0;
-	bpf_probe_read_user(&bad, sizeof(bad), (void *)call->bad);
 	if (queue)
-		take_back(queue, call, bad);
+		take_back(queue, call, read_bad_wr(call->bad));
 }

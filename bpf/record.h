@@ -31,6 +31,7 @@ struct filling {
 	__u32 flags;
 	bool broken;
 	bool unreadable;
+	bool untimed; /* they may be another's, see struct call */
 };
 
 static __always_inline void remember_span(struct queue *queue, __u64 sequence)
@@ -60,7 +61,7 @@ static __always_inline void write_request(struct filling *filling, struct queue 
 	entry->cpu = bpf_get_smp_processor_id();
 	entry->outstanding = filling->outstanding;
 	entry->flags = filling->flags | (signaled ? ENTRY_SIGNALED : 0);
-	entry->ambiguous = 0;
+	entry->ambiguous = filling->untimed;
 	entry->skipped_at = 0;
 	/* Until here the word is that of an earlier life, in which it finished. */
 	__sync_lock_test_and_set(&entry->word, entry_word(queue, sequence, ENTRY_LIVE));
@@ -81,7 +82,7 @@ static __always_inline void write_entry(struct filling *filling, struct queue *q
 	struct built request = {
 		.wr_id = wr->wr_id,
 		.bytes = bytes_of(wr),
-		.operation = wr->opcode <= OP_ATOMIC_WRITE ? wr->opcode : OP_UNKNOWN,
+		.operation = known_operation(wr->opcode),
 		.flags = wr->send_flags & IBV_SEND_SIGNALED ? ENTRY_SIGNALED : 0,
 	};
 
@@ -122,7 +123,7 @@ LOOP_BODY(fill_request, struct filling)
 	state->sequence++;
 	state->outstanding++;
 
-	bool readable = state->wr && bpf_probe_read_user(&wr, sizeof(wr), (void *)state->wr) == 0;
+	bool readable = state->wr && read_send_wr(&wr, state->wr);
 	state->wr = readable ? wr.next : 0;
 
 	struct place place = reserved_place(queue, sequence);
@@ -227,6 +228,7 @@ static __always_inline struct filling reserve(struct queue *queue, struct call *
 		.outstanding = before,
 		.tid = tid,
 		.flags = call->returns ? ENTRY_RETURNS : 0,
+		.untimed = call->untimed,
 	};
 
 	call->first = filling.sequence;

@@ -21,8 +21,7 @@ LOOP_BODY(find_bad, struct bad_search)
 		state->found = true;
 		return STOP;
 	}
-	if (state->left == 0 || !state->wr ||
-	    bpf_probe_read_user(&next, sizeof(next), (void *)(state->wr + IBV_WR_NEXT)))
+	if (state->left == 0 || !state->wr || !read_next_wr(&next, state->wr))
 		return STOP;
 	state->left--;
 	state->index++;

@@ -10,6 +10,7 @@
 #include "process.h"
 #include "series.h"
 #include "thread.h"
+#include "verbs_reader.h"
 
 static __always_inline __u64 wakeup_flag(void)
 {
@@ -44,7 +45,7 @@ static __noinline void report_slow(struct queue *queue, struct thread *thread)
 	event->start_ns = queue->start_ns;
 	event->context = queue->key.object;
 	event->cq = delivery->cq_address;
-	event->wr_id = unit->wr_id;
+	event->wr_id = shown_wr_id(unit->wr_id);
 	event->posted_ns = unit->posted_ns;
 	event->delivered_ns = unit->delivered_ns;
 	for (int i = 0; i < STAGES; i++)
@@ -63,7 +64,9 @@ static __noinline void report_slow(struct queue *queue, struct thread *thread)
 	event->post_cpu = unit->cpu;
 	event->poll_tid = delivery->caller.tid;
 	event->poll_cpu = bpf_get_smp_processor_id();
-	bpf_get_current_comm(event->poll_comm, sizeof(event->poll_comm));
+	__builtin_memset(event->poll_comm, 0, sizeof(event->poll_comm));
+	if (is_thread(delivery->caller.tid))
+		bpf_get_current_comm(event->poll_comm, sizeof(event->poll_comm));
 	event->device = queue->device;
 	event->port = queue->port;
 	event->qp_type = queue->qp_type;

@@ -69,7 +69,7 @@ static __noinline void lose_sync(struct queue *queue)
  * and rises after it. */
 static __always_inline void follow_losses(struct queue *queue, struct caller *caller)
 {
-	__u32 clock = loss_clock;
+	__u32 clock = losses_of_any();
 
 	if (queue->loss_clock == clock)
 		return;

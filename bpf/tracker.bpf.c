@@ -6,12 +6,12 @@
 
 #include "extended_poll.h"
 #include "extended_post.h"
-#include "lifecycle.h"
 #include "maps/seen_files.h"
 #include "maps/told.h"
 #include "libbpf/bpf_core_read.h"
 #include "own_stack.h"
 #include "refusal.h"
+#include "user_lifecycle.h"
 
 char __license[] SEC("license") = "Dual BSD/GPL";
 

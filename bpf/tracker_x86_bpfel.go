@@ -33,7 +33,7 @@ type TrackerBuild struct {
 		Function    uint32
 		Returns     uint32
 		Refused     uint32
-		Pad         uint32
+		Untimed     uint32
 	}
 	Qp         uint64
 	Since      uint64
@@ -115,10 +115,12 @@ const (
 	TrackerCounterLOSS_CHAIN_NOT_BEGUN      TrackerCounter = 38
 	TrackerCounterLOSS_QP_NUMBER            TrackerCounter = 39
 	TrackerCounterLOSS_FUNCTIONS_FULL       TrackerCounter = 40
-	TrackerCounterDUPLICATE_HITS            TrackerCounter = 41
-	TrackerCounterSLOW_SEEN                 TrackerCounter = 42
-	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 43
-	TrackerCounterCOUNTERS                  TrackerCounter = 44
+	TrackerCounterLOSS_CONSUMERS_FULL       TrackerCounter = 41
+	TrackerCounterLOSS_ENTRY_NOT_SEEN       TrackerCounter = 42
+	TrackerCounterDUPLICATE_HITS            TrackerCounter = 43
+	TrackerCounterSLOW_SEEN                 TrackerCounter = 44
+	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 45
+	TrackerCounterCOUNTERS                  TrackerCounter = 46
 )
 
 type TrackerCq struct {
@@ -589,7 +591,7 @@ type TrackerThread struct {
 		Function    uint32
 		Returns     uint32
 		Refused     uint32
-		Pad         uint32
+		Untimed     uint32
 	}
 	Receive struct {
 		_           structs.HostLayout
@@ -609,7 +611,7 @@ type TrackerThread struct {
 		Function    uint32
 		Returns     uint32
 		Refused     uint32
-		Pad         uint32
+		Untimed     uint32
 	}
 	Poll struct {
 		_           structs.HostLayout
@@ -629,7 +631,7 @@ type TrackerThread struct {
 		Function    uint32
 		Returns     uint32
 		Refused     uint32
-		Pad         uint32
+		Untimed     uint32
 	}
 	ExtendedPoll struct {
 		_           structs.HostLayout
@@ -649,7 +651,7 @@ type TrackerThread struct {
 		Function    uint32
 		Returns     uint32
 		Refused     uint32
-		Pad         uint32
+		Untimed     uint32
 	}
 	SiteDigest      uint64
 	SiteHits        uint32
@@ -819,12 +821,14 @@ const (
 	TrackerProgProcessExit        = "process_exit"
 	TrackerProgSchedSwitch        = "sched_switch"
 	TrackerVarCollection          = "collection"
+	TrackerVarCommonLosses        = "common_losses"
 	TrackerVarCostTick            = "cost_tick"
 	TrackerVarHaveTraceContexts   = "have_trace_contexts"
 	TrackerVarHistogramEdges      = "histogram_edges"
 	TrackerVarHitCostNs           = "hit_cost_ns"
 	TrackerVarLossClock           = "loss_clock"
 	TrackerVarNextDevice          = "next_device"
+	TrackerVarSkippedRuns         = "skipped_runs"
 	TrackerVarSomeZero            = "some_zero"
 	TrackerVarThresholdNs         = "threshold_ns"
 	TrackerVarTypeControlEvent    = "type_control_event"
@@ -960,12 +964,14 @@ type TrackerMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type TrackerVariableSpecs struct {
 	Collection          *ebpf.VariableSpec `ebpf:"collection"`
+	CommonLosses        *ebpf.VariableSpec `ebpf:"common_losses"`
 	CostTick            *ebpf.VariableSpec `ebpf:"cost_tick"`
 	HaveTraceContexts   *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
 	HistogramEdges      *ebpf.VariableSpec `ebpf:"histogram_edges"`
 	HitCostNs           *ebpf.VariableSpec `ebpf:"hit_cost_ns"`
 	LossClock           *ebpf.VariableSpec `ebpf:"loss_clock"`
 	NextDevice          *ebpf.VariableSpec `ebpf:"next_device"`
+	SkippedRuns         *ebpf.VariableSpec `ebpf:"skipped_runs"`
 	SomeZero            *ebpf.VariableSpec `ebpf:"some_zero"`
 	ThresholdNs         *ebpf.VariableSpec `ebpf:"threshold_ns"`
 	TypeControlEvent    *ebpf.VariableSpec `ebpf:"type_control_event"`
@@ -1080,12 +1086,14 @@ func (m *TrackerMaps) Close() error {
 // It can be passed to LoadTrackerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TrackerVariables struct {
 	Collection          *ebpf.Variable `ebpf:"collection"`
+	CommonLosses        *ebpf.Variable `ebpf:"common_losses"`
 	CostTick            *ebpf.Variable `ebpf:"cost_tick"`
 	HaveTraceContexts   *ebpf.Variable `ebpf:"have_trace_contexts"`
 	HistogramEdges      *ebpf.Variable `ebpf:"histogram_edges"`
 	HitCostNs           *ebpf.Variable `ebpf:"hit_cost_ns"`
 	LossClock           *ebpf.Variable `ebpf:"loss_clock"`
 	NextDevice          *ebpf.Variable `ebpf:"next_device"`
+	SkippedRuns         *ebpf.Variable `ebpf:"skipped_runs"`
 	SomeZero            *ebpf.Variable `ebpf:"some_zero"`
 	ThresholdNs         *ebpf.Variable `ebpf:"threshold_ns"`
 	TypeControlEvent    *ebpf.Variable `ebpf:"type_control_event"`

@@ -28,6 +28,17 @@
  * cannot use them up. */
 #define SYSFS_DEVICES 64
 
+/* A consumer of verbs in the kernel takes the place of a process: the lower bits
+ * of its tgid are its index, 0 for one whose name is not known. */
+#define KERNEL_TGID 0x80000000u
+#define KERNEL_INCARNATION 1
+#define KERNEL_CONSUMERS 64
+#define CONSUMER_NAME 56
+
+/* The tid of what does not run on behalf of a thread: an interrupt, or an idle
+ * CPU. The lower bits are the CPU's number. */
+#define NO_THREAD 0x80000000u
+
 /* The thread that a program runs on behalf of. */
 struct caller {
 	__u64 incarnation;
@@ -41,6 +52,9 @@ enum operation {
 	OP_RDMA_READ = 4,
 	OP_ATOMIC_FETCH_AND_ADD = 6,
 	OP_ATOMIC_WRITE = 15,
+	/* Of the kernel's consumers alone. */
+	OP_REG_MR = 28,
+	OP_DRAIN = 29,
 	OP_RECV = 30,
 	OP_UNKNOWN = 31,
 };
@@ -264,6 +278,8 @@ enum counter {
 	LOSS_CHAIN_NOT_BEGUN,
 	LOSS_QP_NUMBER,
 	LOSS_FUNCTIONS_FULL,
+	LOSS_CONSUMERS_FULL,
+	LOSS_ENTRY_NOT_SEEN,
 	DUPLICATE_HITS,
 	SLOW_SEEN,
 	SLOW_BELOW_FLOOR,

@@ -24,7 +24,7 @@ struct call {
 	__u32 function; /* index of the poll_cq, or enum post_function */
 	__u32 returns;	/* its return is probed */
 	__u32 refused;	/* it passed a site of *bad_wr */
-	__u32 pad;
+	__u32 untimed;	/* its entry was not seen: its requests are not timed */
 };
 
 /* The slots of the queues that a thread worked on last, by QP number. */

@@ -55,6 +55,7 @@ func (t *Tracer) Close() error {
 	}
 	t.done.Wait()
 	t.resources.close()
+	t.kernel.closeAll()
 	close(t.completions)
 	close(t.stuck)
 	close(t.async)

@@ -26,6 +26,9 @@ type Config struct {
 	// must not wait for a process or device.
 	TakesProcess func(pid int) bool
 	TakesDevice  func(name string) bool
+	// TakesConsumer selects the consumers in the kernel that are traced, by the
+	// name of their module; nil takes all.
+	TakesConsumer func(module string) bool
 	// NewProcess is told of every process when it has its first queue, so that
 	// what is to be known of it can be read while it lives, and its comm, which
 	// is "" where that is not known. It must not block. nil tells nobody.
@@ -87,6 +90,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.TakesProcess == nil {
 		c.TakesProcess = func(int) bool { return true }
+	}
+	if c.TakesConsumer == nil {
+		c.TakesConsumer = func(string) bool { return true }
 	}
 	if c.TakesDevice == nil {
 		c.TakesDevice = func(string) bool { return true }

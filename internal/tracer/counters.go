@@ -51,6 +51,8 @@ var otherLosses = map[bpf.TrackerCounter]string{
 	bpf.TrackerCounterLOSS_FUNCTIONS_FULL:       "function_map_full",
 	bpf.TrackerCounterLOSS_QP_NUMBER:            "unknown_qp_number",
 	bpf.TrackerCounterLOSS_CONTENDED:            "contended",
+	bpf.TrackerCounterLOSS_CONSUMERS_FULL:       "consumer_map_full",
+	bpf.TrackerCounterLOSS_ENTRY_NOT_SEEN:       "entry_not_seen",
 	bpf.TrackerCounterDUPLICATE_HITS:            "duplicate_probe",
 	bpf.TrackerCounterSLOW_BELOW_FLOOR:          "below_reporting_floor",
 }

@@ -108,10 +108,10 @@ func TestForeignThreadName(t *testing.T) {
 		t.Fatal(err)
 	}
 	tracer := &Tracer{threads: process.NewReader(root)}
-	if got, want := tracer.threadName(7, 8), "\uFFFD[2J\uFFFDgone"; got != want {
+	if got, want := tracer.threadName(verbs.ProcessID{TGID: 7}, 8), "\uFFFD[2J\uFFFDgone"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := tracer.threadName(7, 9); got != "" {
+	if got := tracer.threadName(verbs.ProcessID{TGID: 7}, 9); got != "" {
 		t.Errorf("a thread that is gone is called %q", got)
 	}
 }

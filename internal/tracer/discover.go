@@ -247,7 +247,9 @@ func (t *Tracer) lookNow(tgid uint32) {
 // decide says whether a process that has its first queue is traced. Who is asked
 // reads /proc.
 func (t *Tracer) decide(id verbs.ProcessID, name string) {
-	t.cfg.NewProcess(id, name)
+	if !id.InKernel() {
+		t.cfg.NewProcess(id, name)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.devices.refresh(); err != nil {
@@ -258,7 +260,7 @@ func (t *Tracer) decide(id verbs.ProcessID, name string) {
 	}
 	t.decided[id] = true
 	t.look(func() {
-		taken := t.cfg.TakesProcess(int(id.TGID))
+		taken := t.takes(id)
 		t.choices.keep(id, taken)
 		if taken {
 			return
@@ -267,6 +269,13 @@ func (t *Tracer) decide(id verbs.ProcessID, name string) {
 			t.log.Warn("a process was not excluded", "pid", id.TGID, "error", err)
 		}
 	})
+}
+
+func (t *Tracer) takes(id verbs.ProcessID) bool {
+	if !id.InKernel() {
+		return t.cfg.TakesProcess(int(id.TGID))
+	}
+	return t.cfg.TakesConsumer(t.ConsumerName(id))
 }
 
 func (t *Tracer) exclude(id verbs.ProcessID) error {

@@ -69,12 +69,27 @@ func findCQ(qp *bpf.ResourcesKernelQp, address uint64) (cq bpf.ResourcesKernelCq
 	}
 }
 
+// sizeOfCQ is how many completions a CQ of the QP holds, by its number; 0 when it
+// is not one of the QP's.
+func sizeOfCQ(qp *bpf.ResourcesKernelQp, number uint32) uint32 {
+	switch number {
+	case qp.SendCq.Number:
+		return qp.SendCq.Cqe
+	case qp.RecvCq.Number:
+		return qp.RecvCq.Cqe
+	default:
+		return 0
+	}
+}
+
 // What libibverbs told of a QP came with the request, what the kernel knows with
 // its success, so the kernel's word counts where both are there.
 
 func describeCompletion(c *verbs.Completion, qp *bpf.ResourcesKernelQp) {
 	c.Setup, c.Path = setupOf(qp), pathOf(qp)
-	if cq, ok := findCQ(qp, c.CQ); ok {
+	if c.Queue.Process.InKernel() {
+		c.CQSize = sizeOfCQ(qp, c.CQNumber)
+	} else if cq, ok := findCQ(qp, c.CQ); ok {
 		c.CQNumber, c.HasCQNumber, c.CQSize = cq.Number, true, cq.Cqe
 	}
 	overrule(&c.RemoteQP, qp.RemoteQp)
@@ -84,7 +99,9 @@ func describeCompletion(c *verbs.Completion, qp *bpf.ResourcesKernelQp) {
 
 func describeStuck(s *verbs.Stuck, qp *bpf.ResourcesKernelQp) {
 	s.Setup, s.Path = setupOf(qp), pathOf(qp)
-	if cq, ok := findCQ(qp, s.CQ); ok {
+	if s.Queue.Process.InKernel() {
+		s.CQSize = sizeOfCQ(qp, s.CQNumber)
+	} else if cq, ok := findCQ(qp, s.CQ); ok {
 		s.CQNumber, s.HasCQNumber, s.CQSize = cq.Number, true, cq.Cqe
 	}
 	overrule(&s.RemoteQP, qp.RemoteQp)

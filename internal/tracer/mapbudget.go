@@ -51,7 +51,11 @@ func otherMapBytes(spec *ebpf.CollectionSpec, bound uint64, cpus int) (uint64, e
 	if err != nil {
 		return 0, err
 	}
-	others += mapHeader
+	kernel, err := kverbsMapBytes(spec, cpus)
+	if err != nil {
+		return 0, err
+	}
+	others += kernel + mapHeader
 	for name, m := range spec.Maps {
 		// The map of application spans is another tool's, or tiny.
 		if name != bpf.TrackerMapSegments && name != bpf.TrackerMapTracesCtxV1 {

@@ -68,6 +68,9 @@ func (t *Tracer) deliver(c verbs.Completion, device uint16) {
 		t.mu.Unlock()
 		c.Device = t.devices.name(device)
 	}
+	if c.Queue.Process.InKernel() {
+		describeConsumers(&c)
+	}
 	if qp, ok := t.resources.find(c.Queue, c.Device); ok {
 		describeCompletion(&c, &qp)
 	}
@@ -75,7 +78,7 @@ func (t *Tracer) deliver(c verbs.Completion, device uint16) {
 	case c.Poster.TID == c.Poller.TID:
 		c.Poster.Name = c.Poller.Name
 	case t.cfg.Threshold > 0:
-		c.Poster.Name = t.threadName(c.Queue.Process.TGID, c.Poster.TID)
+		c.Poster.Name = t.threadName(c.Queue.Process, c.Poster.TID)
 	}
 	select {
 	case t.completions <- c:

@@ -134,6 +134,9 @@ func (r *resources) find(id verbs.QueueID, device string) (bpf.ResourcesKernelQp
 		return bpf.ResourcesKernelQp{}, false
 	}
 	qp, ok := r.side.find(id.QPNumber, device)
+	if id.Process.InKernel() {
+		return qp, ok && qp.Tgid == 0
+	}
 	owner := verbs.ProcessID{TGID: qp.Tgid, Incarnation: qp.Incarnation}
 	return qp, ok && owner == id.Process
 }

@@ -107,6 +107,9 @@ func (k *kernelSide) queueInfo(q *bpf.TrackerQueue, now uint64, interval uint32,
 		Peak:        q.Outstanding,
 		Limit:       q.Limit,
 	}
+	if info.ID.Process.InKernel() {
+		info.SendCQ = 0
+	}
 	if q.PeakInterval == interval {
 		info.Peak = max(q.Peak, q.Outstanding)
 	}
@@ -263,6 +266,7 @@ func (t *Tracer) losses(counters *[bpf.TrackerCounterCOUNTERS]uint64) map[string
 	losses["library_out_of_reach"] = t.missed.Load()
 	losses["undecodable_record"] = t.undecodable.Load()
 	t.resources.addLosses(losses)
+	t.kernel.addLosses(losses)
 	return losses
 }
 
@@ -271,6 +275,7 @@ func (t *Tracer) probeInfo() []verbs.ProbeInfo {
 	if core, ok := t.resources.probeInfo(); ok {
 		probes = append(probes, core)
 	}
+	probes = append(probes, t.kernel.probeInfo()...)
 	for _, a := range t.libraries.attachments {
 		info := verbs.ProbeInfo{
 			Library:  a.file.DisplayPath,

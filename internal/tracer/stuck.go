@@ -57,20 +57,14 @@ func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint6
 		Poster: verbs.Thread{
 			TID:  entry.Tid,
 			CPU:  entry.Cpu,
-			Name: t.threadName(q.Key.Tgid, entry.Tid),
+			Name: t.threadName(processOf(&q.Key), entry.Tid),
 		},
+	}
+	if s.Queue.Process.InKernel() {
+		describeStuckConsumer(&s)
 	}
 	if qp, ok := t.resources.find(s.Queue, s.Device); ok {
 		describeStuck(&s, &qp)
 	}
 	return s
-}
-
-// threadName reads the name of a thread, "" when it is gone.
-func (t *Tracer) threadName(tgid, tid uint32) string {
-	name, err := t.threads.ThreadName(int(tgid), int(tid))
-	if err != nil {
-		return ""
-	}
-	return name
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rdmaradar/rdmaradar/internal/process"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
 // A thread may give itself any name.
@@ -19,10 +20,10 @@ func TestThreadNameIsClean(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr := &Tracer{threads: process.NewReader(root)}
-	if got, want := tr.threadName(7, 8), "red\uFFFD[31m\uFFFD"; got != want {
+	if got, want := tr.threadName(verbs.ProcessID{TGID: 7}, 8), "red\uFFFD[31m\uFFFD"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := tr.threadName(7, 9); got != "" {
+	if got := tr.threadName(verbs.ProcessID{TGID: 7}, 9); got != "" {
 		t.Errorf("a thread that has ended is named %q", got)
 	}
 }

@@ -45,6 +45,7 @@ type Tracer struct {
 	stuck       chan verbs.Stuck
 	async       chan verbs.AsyncEvent
 	resources   *resources
+	kernel      *kernelVerbs
 	dropped     atomic.Uint64
 	undecodable atomic.Uint64
 	extended    chan struct{}
@@ -126,6 +127,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		stuck:       make(chan verbs.Stuck, stuckBuffer),
 		async:       make(chan verbs.AsyncEvent, asyncBuffer),
 		resources:   newResources(cfg),
+		kernel:      newKernelVerbs(cfg, side),
 		libraries:   newLibraries(side, kind),
 		books:       newLedger(),
 		ending:      map[verbs.ProcessID]time.Time{},
@@ -137,6 +139,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 	}
 	t.finder = provider.NewFinder(rooted(cfg.Root, "/proc")).WithCache(cache).WithSpawn(t.look)
 	t.devices = newDevices(side, cfg, newRates(cfg.Rate, t.refreshDevices))
+	t.kernel.newLibrary, t.kernel.freeLibrary = t.newLibrary, t.freeLibrary
 	if err := t.begin(ctx); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
@@ -181,6 +184,10 @@ func (t *Tracer) begin(ctx context.Context) error {
 	if err := t.probeEverything(ctx); err != nil {
 		return err
 	}
+	// What it takes to load the programs for drivers that are here is a part of
+	// the start, and not of what tracing costs.
+	t.kernel.refresh(ctx)
+	t.run(func() { t.watchKernelVerbs(background) })
 	now := time.Now()
 	t.agent = newAgentShare(now, t.meter.total())
 	t.run(func() { t.turnRegularly(background) })
@@ -246,7 +253,9 @@ func (t *Tracer) refreshDevices() {
 }
 
 // MapBytes is the memory of the BPF maps as the kernel accounts for it.
-func (t *Tracer) MapBytes() uint64 { return memoryOfMaps(t.side.allMaps) + t.resources.mapBytes() }
+func (t *Tracer) MapBytes() uint64 {
+	return memoryOfMaps(t.side.allMaps) + t.resources.mapBytes() + t.kernel.mapBytes()
+}
 
 func (t *Tracer) scanRegularly(ctx context.Context) {
 	every(ctx, scanInterval, func() {
@@ -321,6 +330,9 @@ func (t *Tracer) endDead(now uint64) error {
 		current[id.TGID] = max(current[id.TGID], id.Incarnation)
 	}
 	for id := range known {
+		if id.InKernel() {
+			continue // It stays, with or without queues.
+		}
 		if id.Incarnation < current[id.TGID] {
 			// Another program, or process, has its place by now.
 			errs = append(errs, t.endProcess(now, id, bpf.TrackerQueueEndEND_EXEC))

@@ -9,7 +9,7 @@ package verbs
 type Operation uint8
 
 // Operations. The values up to OpDriver equal enum ibv_wr_opcode of
-// libibverbs (infiniband/verbs.h); OpRecv is ours.
+// libibverbs (infiniband/verbs.h), those above are ours.
 const (
 	OpRDMAWrite         Operation = 0
 	OpRDMAWriteWithImm  Operation = 1
@@ -25,8 +25,12 @@ const (
 	OpDriver            Operation = 11
 	OpFlush             Operation = 14
 	OpAtomicWrite       Operation = 15
-	OpRecv              Operation = 30
-	OpUnknown           Operation = 31
+	// OpRegMR registers memory, and OpDrain marks the end of what is to drain: of
+	// consumers in the kernel alone (IB_WR_REG_MR, ib_drain_qp()).
+	OpRegMR   Operation = 28
+	OpDrain   Operation = 29
+	OpRecv    Operation = 30
+	OpUnknown Operation = 31
 )
 
 // NumOperations bounds every table indexed by Operation.
@@ -47,6 +51,8 @@ var operationNames = [NumOperations]string{
 	OpDriver:            "driver",
 	OpFlush:             "flush",
 	OpAtomicWrite:       "atomic_write",
+	OpRegMR:             "reg_mr",
+	OpDrain:             "drain",
 	OpRecv:              "recv",
 }
 

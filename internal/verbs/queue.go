@@ -5,7 +5,7 @@ import "strconv"
 // ProcessID names one incarnation of a process: a PID alone is reused, and an
 // exec replaces every queue without a new PID.
 type ProcessID struct {
-	// TGID is the process id in the initial PID namespace.
+	// TGID is the process id in the initial PID namespace, see also InKernel.
 	TGID uint32
 	// Incarnation tells apart processes that had the same TGID, and the
 	// program before an exec from the one after it. It is the start time in
@@ -13,11 +13,20 @@ type ProcessID struct {
 	Incarnation uint64
 }
 
+// KernelTGID is a bit of the TGID that no process has: it stands for a consumer of
+// verbs in the kernel, such as NVMe over Fabrics, that takes the place of one.
+const KernelTGID = 1 << 31
+
+// InKernel reports whether it is a consumer in the kernel. Nothing about it is in
+// /proc.
+func (p ProcessID) InKernel() bool { return p.TGID&KernelTGID != 0 }
+
 // QueueID names a Send Queue and Receive Queue pair (a QP). QP numbers repeat
 // across devices, so the ibv_context is a part of it.
 type QueueID struct {
 	Process ProcessID
-	// Context is the address of the ibv_context in the process.
+	// Context is the address of the ibv_context in the process. Of a consumer in
+	// the kernel it is not to be shown.
 	Context uint64
 	// QPNumber is the 24-bit queue pair number.
 	QPNumber uint32

@@ -41,7 +41,8 @@ type QueueInfo struct {
 	Device   string
 	Port     uint8
 	State    QueueState
-	// SendCQ is the address of the ibv_cq, 0 when unknown.
+	// SendCQ is the address of the ibv_cq, 0 when unknown, as it is of a consumer
+	// in the kernel.
 	SendCQ uint64
 	// Outstanding is the number of work requests on the Send Queue now, Peak
 	// the highest since the last snapshot, Limit what the QP was created for
@@ -122,7 +123,8 @@ type ProbeInfo struct {
 	Library, Provider string
 	Functions         []string
 	// Mode is how the functions are observed: "site" at completion sites,
-	// "windows" at entry and return, "comparing" at both, "off" not at all.
+	// "windows" at entry and return, "comparing" at both, "off" not at all,
+	// "control" for the control path, "kernel" for consumers in the kernel.
 	Mode string
 	// Used reports whether they have been called so that it shows in costs. It is
 	// never true of libibverbs, whose functions are called when queues come and
@@ -131,7 +133,8 @@ type ProbeInfo struct {
 	// Observed is the part of the time since the last snapshot for which the
 	// library was observed, from 0 to 1. Sums are of what was observed.
 	Observed float64
-	// Link is "multi" or "perf_event".
+	// Link is "multi" or "perf_event" for uprobes, "fentry" or "kprobe" in the
+	// kernel.
 	Link string
 }
 

@@ -104,9 +104,12 @@ type queueFacts struct {
 	outstanding uint32
 }
 
-// putProcess puts the process and its place in the job.
+// putProcess puts the process and its place in the job; a consumer in the kernel
+// is no process.
 func putProcess(to pcommon.Map, id verbs.ProcessID, who *identity) {
-	to.PutInt(attributePID, int64(id.TGID))
+	if !id.InKernel() {
+		to.PutInt(attributePID, int64(id.TGID))
+	}
 	putOptional(to, attributeRank, who.facts.Rank)
 	putOptional(to, attributeLocalRank, who.facts.LocalRank)
 	putOptional(to, attributeWorldSize, who.facts.WorldSize)

@@ -80,7 +80,7 @@ type number struct {
 
 func (b breakdown) ownerOf(id verbs.ProcessID, who *identity) owner {
 	o := owner{job: who.job}
-	if b.pid {
+	if b.pid && !id.InKernel() {
 		o.pid = id.TGID
 	}
 	if rank := who.facts.Rank; b.rank && rank != nil {

@@ -60,7 +60,7 @@ const (
 	maxExportedLimit      = 10_000
 	minSeries             = 100
 	maxSeriesLimit        = 1_000_000
-	minMapMiB             = 18 // what the maps take at the least with 256 processors
+	minMapMiB             = 20 // what the maps take at the least with 256 processors
 	maxMapMiB             = 4096
 	minThreadCPURatio     = 0.001
 	maxThreadCPURatio     = 1.0
@@ -129,7 +129,8 @@ type Config struct {
 	// PeerAddresses puts the addresses of peers on spans and logs:
 	// network.peer.address, rdma.peer.gid and rdma.peer.lid. Default true.
 	PeerAddresses bool `mapstructure:"peer_addresses"`
-	// Processes selects processes by the name of their executable, as in
+	// Processes selects processes by the name of their executable, and consumers
+	// in the kernel by that of their module, as in
 	// process.executable.name. Default all.
 	Processes Filters `mapstructure:"processes"`
 	// Devices selects RDMA devices by name, such as mlx5_0. Default all.

@@ -24,6 +24,9 @@ type engine interface {
 	// SetFloor keeps slow completions of the device with less excess time than
 	// this from being delivered one by one. 0 delivers all of them.
 	SetFloor(device string, excess time.Duration)
+	// ConsumerName is the name of the module of a consumer in the kernel, "" when
+	// it is not known.
+	ConsumerName(id verbs.ProcessID) string
 	// Impaired says what keeps the tracer from seeing every process, nil when
 	// nothing does.
 	Impaired() error
@@ -51,6 +54,9 @@ type engineConfig struct {
 	// TakesProcess and TakesDevice select what is traced. nil takes all.
 	TakesProcess func(pid int) bool
 	TakesDevice  func(name string) bool
+	// TakesConsumer selects the consumers in the kernel that are traced, by the
+	// name of their module. nil takes all.
+	TakesConsumer func(module string) bool
 	// Rate returns what a device carries in one direction, in bytes per second.
 	Rate   func(device string) (float64, bool)
 	Logger *slog.Logger

@@ -46,6 +46,7 @@ func startEngine(ctx context.Context, cfg engineConfig) (engine, error) {
 		NewProcess:        cfg.NewProcess,
 		TakesProcess:      cfg.TakesProcess,
 		TakesDevice:       cfg.TakesDevice,
+		TakesConsumer:     cfg.TakesConsumer,
 		Rate:              cfg.Rate,
 		Logger:            cfg.Logger,
 	})

@@ -14,6 +14,13 @@ import (
 // the OpenTelemetry SDKs write it.
 const unknownService = "unknown_service"
 
+// kernelNamespace is the service.namespace of consumers of verbs in the kernel;
+// their service.name is that of their module.
+const (
+	kernelNamespace = "kernel"
+	unknownConsumer = "unknown_consumer"
+)
+
 // jobKey is what the metrics of a process are added up under: every process of
 // a job on this host, and its restarts, share one.
 type jobKey struct {
@@ -45,6 +52,15 @@ func identityOf(facts process.Facts) *identity {
 		facts: facts,
 		known: true,
 	}
+}
+
+// identityOfConsumer is who a consumer in the kernel is, by the name of its
+// module; "" is not known.
+func identityOfConsumer(module string) *identity {
+	if module == "" {
+		module = unknownConsumer
+	}
+	return &identity{job: jobKey{namespace: kernelNamespace, service: module}}
 }
 
 func orUnknown(service string) string {

@@ -181,6 +181,7 @@ func (r *rdmaReceiver) engineConfig(host host, logger *slog.Logger) engineConfig
 	}
 	if takes := r.cfg.Processes.matcher(); takes != nil {
 		cfg.TakesProcess = func(pid int) bool { return takes(host.executable(pid)) }
+		cfg.TakesConsumer = takes
 	}
 	cfg.TakesDevice = r.cfg.Devices.matcher()
 	return cfg

@@ -623,6 +623,8 @@ func TestEngineGetsTheConfiguration(t *testing.T) {
 	assert.False(t, got.TakesDevice("mlx5_bond_0"))
 	assert.True(t, got.TakesDevice("mlx5_0"))
 	assert.True(t, got.TakesProcess(1), "its executable is python3")
+	assert.True(t, got.TakesConsumer("pynfs"))
+	assert.False(t, got.TakesConsumer("nvme_rdma"))
 	rate, known := got.Rate("mlx5_0")
 	assert.True(t, known)
 	assert.InDelta(t, 50e9, rate, 0)

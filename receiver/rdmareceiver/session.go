@@ -410,6 +410,9 @@ func (s *session) takeExemplars() []pendingExemplar {
 }
 
 func (s *session) identify(id verbs.ProcessID) *identity {
+	if id.InKernel() {
+		return identityOfConsumer(s.engine.ConsumerName(id))
+	}
 	return identify(s.host.processes, id, s.logger)
 }
 

@@ -59,6 +59,14 @@ func (e *handEngine) Snapshot() (verbs.Snapshot, error) {
 	return e.snapshot, e.err
 }
 
+// ConsumerName names the one consumer in the kernel.
+func (e *handEngine) ConsumerName(id verbs.ProcessID) string {
+	if id.InKernel() {
+		return "nvme_rdma"
+	}
+	return ""
+}
+
 func (e *handEngine) Impaired() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -78,7 +78,7 @@ func (g *Guest) runningCollector(ctx context.Context) (*collector, error) {
 }
 
 // startCollector starts a collector and waits until it probes the provider of
-// the keeper.
+// the keeper, and the driver in the kernel.
 func (g *Guest) startCollector(ctx context.Context, m mode) error {
 	c, err := g.launchCollector(m)
 	if err != nil {
@@ -93,7 +93,8 @@ func (g *Guest) startCollector(ctx context.Context, m mode) error {
 		if err != nil {
 			return false, nil // not listening yet
 		}
-		return pollMode(telemetry) != "", nil
+		_, kernel := probesKernelVerbs(telemetry)
+		return kernel && pollMode(telemetry) != "", nil
 	})
 	if err != nil {
 		return fmt.Errorf("%w; the end of its output: %s", err, c.outputTail())

@@ -33,6 +33,7 @@ func All() []Test {
 		Test{"starved poller is told from slow device", starvedPoller},
 		Test{"port counters are the driver's", portCounters},
 		Test{"resources are listed", resourcesAreListed},
+		Test{"NVMe over Fabrics is seen", nvmeIsSeen},
 		Test{"rping is seen", rpingIsSeen},
 		Test{"ibv_rc_pingpong is seen", pingpongIsSeen},
 		Test{"extended verbs are seen", extendedIsSeen},
@@ -48,6 +49,7 @@ func All() []Test {
 		Test{"clients running before the collector", clientsBefore},
 		Test{"collector stopped", collectorStopped},
 		Test{"missing capability is named", missingCapability},
+		Test{"drivers of hardware are probed", driversAreProbed},
 		Test{"throughput of ib_write_bw", throughput},
 	)
 	for _, m := range modes()[1:] {

@@ -1,0 +1,123 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
+	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
+)
+
+// probesKernelVerbs reports whether the driver of the devices is probed for
+// consumers in the kernel, and how.
+func probesKernelVerbs(telemetry otlp.Metrics) (how string, ok bool) {
+	for _, p := range telemetry.Select(otlp.Match{Metric: "otelcol_rdma_probes", Attributes: map[string]string{"mode": "kernel", "provider": "rdma_rxe"}}) {
+		if p.Value > 0 {
+			return p.Attributes["link"], true
+		}
+	}
+	return "", false
+}
+
+// nvmeIsSeen does I/O on an NVMe over Fabrics device while processes use the same
+// RDMA devices: both ends are seen as consumers in the kernel, with as many
+// completions as the RDMA core polled, and the processes' work is counted once.
+func nvmeIsSeen(ctx context.Context, g *Guest) (said string, err error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	w, err := startCQWitness(ctx)
+	if err != nil {
+		return "", err
+	}
+	const blocks = 150
+	r := perftest.Run{Tool: perftest.WriteBandwidth, Iterations: 300, Size: 4096}
+	n, err := connectNVMe(ctx)
+	if err == nil {
+		err = n.workBeside(ctx, g, blocks, r)
+	}
+	err = errors.Join(err, n.disconnect(ctx))
+	polled, errWitness := w.stop()
+	if err := errors.Join(err, errWitness); err != nil {
+		return "", err
+	}
+	if err := c.consumersSettle(ctx, polled); err != nil {
+		return "", err
+	}
+	if _, err := c.reconciles(ctx, r); err != nil {
+		return "", err
+	}
+	return c.describeConsumers(ctx, polled, 2*blocks)
+}
+
+// workBeside does I/O before, while and after a perftest pair runs.
+func (n *nvmf) workBeside(ctx context.Context, g *Guest, blocks int, r perftest.Run) error {
+	if err := n.work(ctx, blocks/3); err != nil {
+		return err
+	}
+	p, err := g.startPair(ctx, r)
+	if err != nil {
+		return err
+	}
+	err = n.work(ctx, blocks/3)
+	if _, errPair := p.wait(ctx, time.Minute); errPair != nil {
+		return errors.Join(err, errPair)
+	}
+	return errors.Join(err, n.work(ctx, blocks-2*(blocks/3)))
+}
+
+func completionsOfService(service string) otlp.Match {
+	return otlp.Match{Service: service, Metric: "rdma.wqe.completions"}
+}
+
+// consumersSettle waits until both ends together have as many completions as the
+// RDMA core polled, and stay there.
+func (c *collector) consumersSettle(ctx context.Context, polled uint64) error {
+	counted := func() float64 {
+		return c.total(completionsOfService(nvmeHost)) + c.total(completionsOfService(nvmeTarget))
+	}
+	err := waitFor(ctx, 20*time.Second, "the completions of NVMe are all there", func() (bool, error) {
+		_, err := c.metrics()
+		return counted() >= float64(polled), err
+	})
+	if err := errors.Join(err, pause(ctx, 2*interval)); err != nil {
+		return fmt.Errorf("%w: %.0f of %d", err, counted(), polled)
+	}
+	if _, err := c.metrics(); err != nil {
+		return err
+	}
+	if got := counted(); got != float64(polled) {
+		return fmt.Errorf("%.0f completions of %s and %s, the RDMA core polled %d", got, nvmeHost, nvmeTarget, polled)
+	}
+	return nil
+}
+
+// describeConsumers checks that each end has completed a send for each I/O, that
+// some were timed, and says what was lost.
+func (c *collector) describeConsumers(ctx context.Context, polled uint64, ios float64) (string, error) {
+	words := fmt.Sprintf("%d completions, as the RDMA core polled", polled)
+	for _, service := range []string{nvmeHost, nvmeTarget} {
+		sends := c.total(completionsOfService(service)) - c.total(otlp.Match{
+			Service: service, Metric: "rdma.wqe.completions", Attributes: map[string]string{"rdma.operation.name": "recv"},
+		})
+		h := c.histogram(otlp.Match{Service: service, Metric: "rdma.wqe.duration"})
+		if sends < ios || h.Count == 0 {
+			return "", fmt.Errorf("%s completed %.0f sends for %.0f requests, and %d were timed", service, sends, ios, h.Count)
+		}
+		words += fmt.Sprintf("; %s: %.0f sends, %d timed", service, sends, h.Count)
+	}
+	telemetry, err := c.telemetry(ctx)
+	if err != nil {
+		return "", err
+	}
+	how, _ := probesKernelVerbs(telemetry)
+	words += "; by " + how
+	for _, reason := range []string{"kernel_entry_skipped", "kernel_return_skipped", "entry_not_seen"} {
+		n := telemetry.Total(otlp.Match{Metric: "otelcol_rdma_losses", Attributes: map[string]string{"reason": reason}})
+		words += fmt.Sprintf("; %s %.0f", reason, n)
+	}
+	return words, nil
+}

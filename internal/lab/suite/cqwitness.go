@@ -1,0 +1,109 @@
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// cqWitness counts the completions that the RDMA core polls, by its own
+// tracepoint: an account that owes nothing to probes on the driver. It leaves out
+// the CQs that were there before, which are of the management of the devices.
+type cqWitness struct {
+	before []int
+}
+
+const (
+	cqInstance  = tracing + "instances/cqwitness/"
+	cqPollEvent = cqInstance + "events/rdma_core/cq_poll/enable"
+)
+
+// startCQWitness enables the tracepoint in a buffer of its own.
+func startCQWitness(ctx context.Context) (*cqWitness, error) {
+	before, err := kernelCQs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(cqInstance, 0o755); err != nil {
+		return nil, err
+	}
+	w := &cqWitness{before: before}
+	return w, errors.Join(
+		os.WriteFile(cqInstance+"buffer_size_kb", []byte("16384"), 0o644),
+		os.WriteFile(cqPollEvent, []byte("1"), 0o644),
+	)
+}
+
+// kernelCQs lists the numbers of the kernel's own CQs. A tracepoint does not tell
+// the device, so the numbers have to be the same on both.
+func kernelCQs(ctx context.Context) ([]int, error) {
+	out, err := run(ctx, "rdma", "-j", "resource", "show", "cq")
+	if err != nil {
+		return nil, err
+	}
+	var list []struct {
+		Device string `json:"ifname"`
+		Number int    `json:"cqn"`
+		PID    int    `json:"pid"`
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		return nil, fmt.Errorf("rdma resource show cq: %w", err)
+	}
+	of := map[string][]int{}
+	for _, c := range list {
+		if c.PID == 0 {
+			of[c.Device] = append(of[c.Device], c.Number)
+		}
+	}
+	client, server := of[clientDevice], of[serverDevice]
+	slices.Sort(client)
+	slices.Sort(server)
+	if !slices.Equal(client, server) {
+		return nil, fmt.Errorf("the kernel has CQs %v on %s and %v on %s: the witness cannot tell them apart", client, clientDevice, server, serverDevice)
+	}
+	return client, nil
+}
+
+// stop ends the trace and returns how many completions were polled.
+func (w *cqWitness) stop() (uint64, error) {
+	err := os.WriteFile(cqPollEvent, []byte("0"), 0o644)
+	trace, errRead := os.ReadFile(cqInstance + "trace")
+	err = errors.Join(err, errRead, os.Remove(strings.TrimSuffix(cqInstance, "/")))
+	if err != nil {
+		return 0, err
+	}
+	return w.sum(string(trace))
+}
+
+var (
+	cqPollLine    = regexp.MustCompile(`cq_poll: cq\.id=(\d+) requested \d+, returned (-?\d+)`)
+	tracedEntries = regexp.MustCompile(`entries-in-buffer/entries-written: (\d+)/(\d+)`)
+)
+
+// sum adds up what the polls returned.
+func (w *cqWitness) sum(trace string) (uint64, error) {
+	if m := tracedEntries.FindStringSubmatch(trace); m == nil || m[1] != m[2] {
+		return 0, fmt.Errorf("the trace of polls is not whole: %q", m)
+	}
+	total := uint64(0)
+	for _, m := range cqPollLine.FindAllStringSubmatch(trace, -1) {
+		number, err := strconv.Atoi(m[1])
+		if err != nil {
+			return 0, err
+		}
+		returned, err := strconv.Atoi(m[2])
+		if err != nil || returned < 0 {
+			return 0, fmt.Errorf("a poll returned %s: %w", m[2], err)
+		}
+		if !slices.Contains(w.before, number) {
+			total += uint64(returned)
+		}
+	}
+	return total, nil
+}

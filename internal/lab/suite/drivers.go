@@ -1,0 +1,65 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
+)
+
+// hardwareDrivers are loaded without their hardware. Not every kernel has the
+// last one.
+var hardwareDrivers = []string{"mlx5_ib", "irdma", "bnxt_re"}
+
+// driversAreProbed loads drivers of hardware under a running collector, which
+// probes the verbs of each as it comes. Nothing can reach the probes.
+func driversAreProbed(ctx context.Context, g *Guest) (said string, err error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	var loaded []string
+	for _, module := range hardwareDrivers {
+		if _, err := run(ctx, "modinfo", module); err == nil {
+			loaded = append(loaded, module)
+		}
+	}
+	if len(loaded) < 2 {
+		return "", fmt.Errorf("this kernel has of %v only %v", hardwareDrivers, loaded)
+	}
+	if _, err := run(ctx, append([]string{"modprobe", "-a"}, loaded...)...); err != nil {
+		return "", err
+	}
+	said, err = c.probesDrivers(ctx, loaded)
+	// With fentry on it a module cannot be unloaded.
+	errStop := g.stopCollector(ctx)
+	_, errUnload := run(ctx, append([]string{"modprobe", "-r", "-a"}, loaded...)...)
+	return said, errors.Join(err, errStop, errUnload)
+}
+
+// probesDrivers waits until the verbs of all drivers are probed.
+func (c *collector) probesDrivers(ctx context.Context, modules []string) (said string, err error) {
+	err = waitFor(ctx, 2*time.Minute, fmt.Sprintf("%v are probed", modules), func() (bool, error) {
+		telemetry, err := c.telemetry(ctx)
+		if err != nil {
+			return false, err
+		}
+		var words []string
+		for _, m := range modules {
+			points := telemetry.Select(otlp.Match{Metric: "otelcol_rdma_probes", Attributes: map[string]string{"mode": "kernel", "provider": m}})
+			if len(points) == 0 {
+				return false, nil
+			}
+			words = append(words, fmt.Sprintf("%d functions of %s by %s", len(points), m, points[0].Attributes["link"]))
+		}
+		said = strings.Join(words, ", ")
+		return true, nil
+	})
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, c.outputTail())
+	}
+	return said, err
+}

@@ -1,0 +1,278 @@
+package tracer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+)
+
+// deviceRoot lists the RDMA devices.
+const deviceRoot = "/sys/class/infiniband"
+
+// kernelVerbs traces the posts and completions of consumers in the kernel, where
+// the RDMA core is loaded. Everything works without it, with those unseen. It is
+// safe for concurrent use, but for refresh and close, which one goroutine calls.
+type kernelVerbs struct {
+	log       *slog.Logger
+	threshold time.Duration
+	tracker   *kernelSide
+	// newLibrary takes an element of the map of libraries for a driver,
+	// freeLibrary gives it back.
+	newLibrary  func() (uint32, error)
+	freeLibrary func(uint32) error
+
+	// core is the RDMA core that is probed, tried the modules of drivers that
+	// were, in vain or not, and asked the devices whose drivers are known.
+	core  uint64
+	tried map[string]uint64
+	asked map[string]bool
+
+	mu sync.RWMutex
+	// side is nil while the RDMA core is not probed.
+	side    *kverbsSide
+	drivers map[string]*probedDriver
+	// gone counts what was skipped of drivers that are gone, closed that of earlier
+	// loads of the RDMA core, total that of all when it was last looked at.
+	gone, closed, total skips
+	// names are those of consumers by their index.
+	names map[uint32]string
+}
+
+func newKernelVerbs(cfg Config, tracker *kernelSide) *kernelVerbs {
+	return &kernelVerbs{
+		log: cfg.Logger, threshold: cfg.Threshold, tracker: tracker,
+		tried: map[string]uint64{}, asked: map[string]bool{}, drivers: map[string]*probedDriver{},
+	}
+}
+
+// refresh probes the RDMA core and drivers that were loaded since the last time.
+// What prevents that is said once for each module and is no error.
+func (k *kernelVerbs) refresh(ctx context.Context) {
+	if core := moduleInode(moduleRoot, "ib_core"); core != k.core {
+		k.closeAll()
+		k.core = core
+		if core != 0 {
+			k.open()
+		}
+	}
+	if k.side == nil {
+		return
+	}
+	k.refreshDrivers(ctx, loadedDrivers(moduleRoot))
+	if err := k.askDevices(deviceRoot); err != nil {
+		k.log.Warn("the drivers of RDMA devices are not all known", "error", err)
+	}
+	if err := errors.Join(k.countSkipped(), k.sweep()); err != nil {
+		k.log.Warn("looking after the probes on kernel verbs failed", "error", err)
+	}
+}
+
+// open loads the programs on the RDMA core.
+func (k *kernelVerbs) open() {
+	side, missing, err := loadKverbs(k.tracker.allMaps, k.threshold)
+	if err != nil {
+		k.log.Warn("consumers of RDMA in the kernel, such as NVMe-oF, are not seen", "error", err)
+		return
+	}
+	if len(missing) > 0 {
+		k.log.Warn("consumers of RDMA in the kernel are seen in part: this kernel lacks functions", "missing", strings.Join(missing, " "))
+	}
+	k.mu.Lock()
+	k.side = side
+	k.mu.Unlock()
+}
+
+// refreshDrivers probes the drivers that were loaded, and forgets those that are
+// gone.
+func (k *kernelVerbs) refreshDrivers(ctx context.Context, loaded map[string]uint64) {
+	for module, inode := range k.tried {
+		if loaded[module] != inode {
+			k.drop(module)
+		}
+	}
+	for _, d := range knownDrivers {
+		if inode := loaded[d.module]; inode != 0 && k.tried[d.module] != inode && ctx.Err() == nil {
+			k.tried[d.module] = inode
+			k.attach(d)
+		}
+	}
+}
+
+// attach probes a driver and says how, or what prevents it.
+func (k *kernelVerbs) attach(d driver) {
+	cookie, err := k.newLibrary()
+	if err != nil {
+		k.log.Warn("kernel verbs of a driver are not seen", "module", d.module, "error", err)
+		return
+	}
+	probed, why, err := k.side.attachDriver(d, cookie)
+	if err == nil {
+		err = k.begin(probed)
+	}
+	if err != nil {
+		k.log.Warn("kernel verbs of a driver are not seen", "module", d.module, "error", errors.Join(err, k.freeLibrary(cookie)))
+		return
+	}
+	if why != nil {
+		k.log.Info("kernel verbs of a driver are probed by kprobes, of which some may be skipped unseen", "module", d.module, "reason", why)
+	}
+	k.mu.Lock()
+	k.drivers[d.module] = probed
+	k.mu.Unlock()
+	k.log.Info("probing", "library", d.module, "functions", len(probed.names()), "links", len(probed.links), "by", probed.how)
+}
+
+// begin lets what the driver does count from now on.
+func (k *kernelVerbs) begin(d *probedDriver) error {
+	now, err := monotonic()
+	if err != nil {
+		return errors.Join(err, d.close())
+	}
+	returns := uint32(1)<<bpf.TrackerPostFunctionPOST_FUNCTIONS - 1
+	library := bpf.TrackerLibrary{AttachedNs: now, Returns: returns}
+	if err := k.tracker.libraries.store(d.cookie, &library); err != nil {
+		return errors.Join(err, d.close())
+	}
+	return nil
+}
+
+// drop forgets a driver.
+func (k *kernelVerbs) drop(module string) {
+	delete(k.tried, module)
+	d := k.drivers[module]
+	if d == nil {
+		return
+	}
+	entries, returns := d.skipped()
+	k.mu.Lock()
+	delete(k.drivers, module)
+	k.gone.entries += entries
+	k.gone.returns += returns
+	k.mu.Unlock()
+	none := k.tracker.libraries.store64(d.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.AttachedNs), 0)
+	if err := errors.Join(none, d.close(), k.freeLibrary(d.cookie)); err != nil {
+		k.log.Warn("detaching from a driver failed", "module", module, "error", err)
+	}
+}
+
+func (k *kernelVerbs) closeAll() {
+	for _, module := range slices.Collect(maps.Keys(k.drivers)) {
+		k.drop(module)
+	}
+	clear(k.tried)
+	clear(k.asked)
+	k.mu.Lock()
+	side := k.side
+	k.side, k.names = nil, nil
+	k.closed, k.gone = k.total, skips{}
+	k.mu.Unlock()
+	if side == nil {
+		return
+	}
+	if err := side.close(); err != nil {
+		k.log.Warn("detaching from the RDMA core failed", "error", err)
+	}
+}
+
+// askDevices asks the driver of every new device for the state of a port, and
+// probes the functions that the kernel side saw then, where it does not know them.
+func (k *kernelVerbs) askDevices(directory string) error {
+	files, err := portStates(directory)
+	if err != nil {
+		return err
+	}
+	present := map[string]bool{}
+	isNew := false
+	for _, file := range files {
+		present[file] = true
+		if k.asked[file] {
+			continue
+		}
+		if _, err := os.ReadFile(file); err != nil {
+			return fmt.Errorf("asking a device for the state of its port: %w", err)
+		}
+		isNew = true
+	}
+	k.asked = present
+	if !isNew {
+		return nil
+	}
+	return k.findDrivers()
+}
+
+// findDrivers probes drivers by the functions of their devices.
+func (k *kernelVerbs) findDrivers() error {
+	addresses := map[uint64]bool{}
+	var all []bpf.KverbsDriverVerbs
+	var poll uint64
+	var functions bpf.KverbsDriverVerbs
+	entries := k.side.collection.Maps[bpf.KverbsMapDriverFunctions].Iterate()
+	for entries.Next(&poll, &functions) {
+		all = append(all, functions)
+		for _, a := range []uint64{functions.PostSend, functions.PostRecv, functions.PostSrqRecv, functions.PollCq} {
+			addresses[a] = true
+		}
+	}
+	if err := entries.Err(); err != nil {
+		return fmt.Errorf("reading the functions of drivers: %w", err)
+	}
+	symbols, err := findSymbols(nil, addresses)
+	if err != nil {
+		return err
+	}
+	for _, f := range all {
+		d, ok := symbols.driver(f)
+		switch {
+		case !ok && len(k.drivers) > 0: // It is most likely one that was probed by name.
+		case !ok:
+			k.log.Warn("kernel verbs of a driver are not seen: its functions have no names in /proc/kallsyms, or the addresses there are hidden (kptr_restrict, CAP_SYSLOG)",
+				"functions", len(symbols.names))
+		case !k.knows(d):
+			k.attach(d)
+		}
+	}
+	return nil
+}
+
+// driver names the functions of a driver, false where they are not known.
+func (s kernelSymbols) driver(f bpf.KverbsDriverVerbs) (driver, bool) {
+	poll, ok := s.names[f.PollCq]
+	d := driver{module: poll.module}
+	d.functions = [numVerbs]string{s.names[f.PostSend].name, s.names[f.PostRecv].name, s.names[f.PostSrqRecv].name, poll.name}
+	return d, ok && d.functions[verbPostSend] != ""
+}
+
+func (k *kernelVerbs) knows(d driver) bool {
+	for _, known := range k.drivers {
+		if known.functions[verbPollCQ] == d.functions[verbPollCQ] {
+			return true
+		}
+	}
+	return false
+}
+
+// forgotten is after how long a call whose return was not seen is forgotten.
+const forgotten = 10 * time.Second
+
+// sweep removes calls whose return was not seen.
+func (k *kernelVerbs) sweep() error {
+	now, err := monotonic()
+	if err != nil {
+		return err
+	}
+	var frame uint64
+	var call bpf.KverbsCall
+	return deleteMatching(k.side.collection.Maps[bpf.KverbsMapKernelCalls], &frame, &call, func() bool {
+		return now > call.EntryNs+uint64(forgotten)
+	})
+}

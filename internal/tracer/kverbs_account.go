@@ -1,0 +1,77 @@
+package tracer
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// skips are runs of programs that the kernel skipped: those of entries, and of
+// returns for which nothing made up.
+type skips struct{ entries, returns uint64 }
+
+// countSkipped looks at how many runs the kernel skipped. Where a return was
+// skipped and nothing made up for it, completions may have gone by: no queue of
+// a consumer in the kernel is certain any more.
+func (k *kernelVerbs) countSkipped() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.gone
+	for _, d := range k.drivers {
+		entries, returns := d.skipped()
+		now.entries += entries
+		now.returns += returns
+	}
+	var madeUp uint64
+	if err := k.side.collection.Variables[bpf.KverbsVarMadeUp].Get(&madeUp); err != nil {
+		return fmt.Errorf("reading how many runs were made up for: %w", err)
+	}
+	now.returns -= min(now.returns, madeUp)
+	before := k.total
+	k.total.entries = max(k.closed.entries+now.entries, before.entries)
+	k.total.returns = max(k.closed.returns+now.returns, before.returns)
+	if k.total.returns == before.returns {
+		return nil
+	}
+	return k.side.collection.Variables[bpf.KverbsVarSkippedRuns].Set(uint32(k.total.returns))
+}
+
+// addLosses names what was lost, by reason.
+func (k *kernelVerbs) addLosses(to map[string]uint64) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	to["kernel_entry_skipped"] = k.total.entries
+	to["kernel_return_skipped"] = k.total.returns
+}
+
+// probeInfo describes the probes.
+func (k *kernelVerbs) probeInfo() []verbs.ProbeInfo {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	var all []verbs.ProbeInfo
+	for _, d := range k.drivers {
+		all = append(all, verbs.ProbeInfo{
+			Library: d.module, Provider: d.module, Functions: d.names(), Mode: "kernel", Link: d.how,
+		})
+	}
+	return all
+}
+
+// mapBytes is what the maps take that are not the tracker's, by the kernel's own
+// count.
+func (k *kernelVerbs) mapBytes() uint64 {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if k.side == nil {
+		return 0
+	}
+	own := maps.Clone(k.side.collection.Maps)
+	for name := range own {
+		if k.tracker.allMaps[name] != nil && !isCompilers(name) {
+			delete(own, name)
+		}
+	}
+	return memoryOfMaps(own)
+}

@@ -1,0 +1,156 @@
+package tracer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+)
+
+// probedDriver is a driver whose verbs are probed.
+type probedDriver struct {
+	driver
+	cookie uint32
+	// links are how the functions are attached: "fentry" or "kprobe".
+	how   string
+	links []link.Link
+	// collections are the traced programs, one for each function.
+	collections []*ebpf.Collection
+}
+
+// attachDriver probes the verbs of a driver, by fentry and fexit where the kernel
+// takes that for all of them, else by kprobes. why tells what spoke against the
+// first. On an error nothing stays attached.
+func (s *kverbsSide) attachDriver(d driver, cookie uint32) (probed *probedDriver, why, err error) {
+	if err := s.learnDrains(); err != nil {
+		return nil, nil, err
+	}
+	probed = &probedDriver{driver: d, cookie: cookie, how: "fentry"}
+	why = s.trace(probed)
+	if why == nil {
+		return probed, nil, nil
+	}
+	if err := probed.close(); err != nil {
+		return nil, why, err
+	}
+	probed.how = "kprobe"
+	if err := s.probe(probed); err != nil {
+		return nil, why, errors.Join(err, probed.close())
+	}
+	return probed, why, nil
+}
+
+// trace attaches by fentry and fexit.
+func (s *kverbsSide) trace(d *probedDriver) error {
+	types := btf.NewCache()
+	for v, function := range d.functions {
+		if function == "" {
+			continue
+		}
+		names := verbPrograms[v].traced
+		collection, err := s.load(s.collection.Maps, names, function, types)
+		if err != nil {
+			return fmt.Errorf("fentry and fexit of %s: %w", function, err)
+		}
+		d.collections = append(d.collections, collection)
+		for _, name := range names {
+			l, err := link.AttachTracing(link.TracingOptions{
+				Program: collection.Programs[name], AttachType: traceType(name), Cookie: uint64(d.cookie),
+			})
+			if err != nil {
+				return fmt.Errorf("fentry and fexit of %s: %w", function, err)
+			}
+			d.links = append(d.links, l)
+		}
+	}
+	return nil
+}
+
+// traceType says whether a program is for the entry or the exit.
+func traceType(program string) ebpf.AttachType {
+	switch program {
+	case bpf.KverbsProgTracePostSend, bpf.KverbsProgTracePostRecv, bpf.KverbsProgTracePostSrqRecv, bpf.KverbsProgTracePollCq:
+		return ebpf.AttachTraceFEntry
+	default:
+		return ebpf.AttachTraceFExit
+	}
+}
+
+// probe attaches by kprobes.
+func (s *kverbsSide) probe(d *probedDriver) error {
+	programs, err := s.programsForProbes()
+	if err != nil {
+		return fmt.Errorf("loading the programs for kprobes: %w", err)
+	}
+	options := &link.KprobeOptions{Cookie: uint64(d.cookie)}
+	for v, function := range d.functions {
+		if function == "" {
+			continue
+		}
+		for i, name := range verbPrograms[v].probed {
+			attach := link.Kprobe
+			if i == 0 {
+				attach = link.Kretprobe
+			}
+			l, err := attach(function, programs[name], options)
+			if err != nil {
+				return fmt.Errorf("kprobe on %s: %w", function, err)
+			}
+			d.links = append(d.links, l)
+		}
+	}
+	return nil
+}
+
+func (d *probedDriver) close() error {
+	err := closeLinks(d.links)
+	d.links = nil
+	for _, c := range d.collections {
+		c.Close()
+	}
+	d.collections = nil
+	return err
+}
+
+// names are the functions that are probed.
+func (d *probedDriver) names() []string {
+	return slices.DeleteFunc(slices.Clone(d.functions[:]), func(name string) bool { return name == "" })
+}
+
+// skipped counts the runs that the kernel skipped: of entries, and of returns
+// that a second program may have made up for.
+func (d *probedDriver) skipped() (entries, returns uint64) {
+	for _, c := range d.collections {
+		for name, program := range c.Programs {
+			stats, err := program.Stats()
+			if err != nil {
+				continue
+			}
+			switch {
+			case traceType(name) == ebpf.AttachTraceFEntry:
+				entries += stats.RecursionMisses
+			case name == bpf.KverbsProgTracePostSendExit || name == bpf.KverbsProgTracePollCqExit:
+				returns += stats.RecursionMisses
+			}
+		}
+	}
+	if d.how != "kprobe" {
+		return entries, returns
+	}
+	for _, l := range d.links {
+		info, err := l.Info()
+		if err != nil {
+			continue
+		}
+		// Before Linux 6.7 the kernel does not tell.
+		if event := info.PerfEvent(); event != nil && event.Kprobe() != nil {
+			returns += event.Kprobe().Missed
+		}
+	}
+	return entries, returns
+}

@@ -1,0 +1,175 @@
+package tracer
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// Without the RDMA core no consumer is known, and nothing fails.
+func TestKernelVerbsWithoutCore(t *testing.T) {
+	cfg, err := Config{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newKernelVerbs(cfg, &kernelSide{})
+	if name, err := k.consumer(verbs.ProcessID{TGID: verbs.KernelTGID | 3}); name != "" || err != nil {
+		t.Errorf("consumer %q, %v", name, err)
+	}
+	if k.probeInfo() != nil || k.mapBytes() != 0 {
+		t.Error("there are probes or maps")
+	}
+	losses := map[string]uint64{}
+	k.addLosses(losses)
+	if n, ok := losses["kernel_return_skipped"]; !ok || n != 0 || len(losses) != 2 {
+		t.Errorf("losses %v", losses)
+	}
+	k.closeAll()
+}
+
+// An entry whose return is probed later would be taken for a call that does not
+// end. Every program of the object has its place.
+func TestKernelReturnsAreProbedBeforeEntries(t *testing.T) {
+	spec, err := bpf.LoadKverbs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	placed := map[string]bool{}
+	isReturn := func(program string) bool {
+		section := spec.Programs[program].SectionName
+		return strings.HasPrefix(section, "fexit/") || strings.HasPrefix(section, "kretprobe/")
+	}
+	for v, programs := range verbPrograms {
+		for _, names := range [][]string{programs.traced, programs.probed} {
+			for i, name := range names {
+				placed[name] = true
+				if last := i == len(names)-1; isReturn(name) == last {
+					t.Errorf("verb %d: %s is number %d of %d", v, name, i+1, len(names))
+				}
+			}
+		}
+		for _, name := range programs.traced {
+			if want := traceType(name) == ebpf.AttachTraceFExit; want != isReturn(name) {
+				t.Errorf("%s is in %s", name, spec.Programs[name].SectionName)
+			}
+		}
+	}
+	for _, p := range kverbsControl {
+		placed[p.program] = true
+		if isReturn(p.program) != p.isReturn {
+			t.Errorf("%s is in %s", p.program, spec.Programs[p.program].SectionName)
+		}
+	}
+	for name := range spec.Programs {
+		if !placed[name] {
+			t.Errorf("%s is never attached", name)
+		}
+	}
+}
+
+// What both objects have in common must look alike in both.
+func TestObjectsShareTheTracker(t *testing.T) {
+	tracker, err := bpf.LoadTracker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel, err := bpf.LoadKverbs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := 0
+	for name, m := range kernel.Maps {
+		of := tracker.Maps[name]
+		if of == nil || isCompilers(name) {
+			continue
+		}
+		shared++
+		if m.Type != of.Type || m.KeySize != of.KeySize || m.ValueSize != of.ValueSize || m.Flags != of.Flags {
+			t.Errorf("%s is %v in one object and %v in the other", name, of, m)
+		}
+	}
+	if kernel.Maps[sharedVariables] == nil || tracker.Maps[sharedVariables] == nil || shared < 20 {
+		t.Errorf("%d maps are shared", shared)
+	}
+	for _, name := range []string{bpf.KverbsVarNextDevice, bpf.KverbsVarCollection} {
+		for _, spec := range []*ebpf.CollectionSpec{tracker, kernel} {
+			if spec.Variables[name].SectionName != sharedVariables {
+				t.Errorf("%s is in %s", name, spec.Variables[name].SectionName)
+			}
+		}
+	}
+}
+
+func TestLoadedDrivers(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"mlx5_ib", "ext4", "rdma_rxe"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaded := loadedDrivers(dir)
+	if len(loaded) != 2 || loaded["mlx5_ib"] == 0 || loaded["rdma_rxe"] == 0 || loaded["mlx5_ib"] == loaded["rdma_rxe"] {
+		t.Errorf("loaded %v", loaded)
+	}
+	modules := map[string]bool{}
+	for _, d := range knownDrivers {
+		if modules[d.module] || d.functions[verbPostSend] == "" || d.functions[verbPostRecv] == "" || d.functions[verbPollCQ] == "" {
+			t.Errorf("%s: twice, or without a verb", d.module)
+		}
+		modules[d.module] = true
+	}
+}
+
+func TestPortStates(t *testing.T) {
+	dir := t.TempDir()
+	if files, err := portStates(filepath.Join(dir, "infiniband")); files != nil || err != nil {
+		t.Errorf("without RDMA: %v, %v", files, err)
+	}
+	for _, name := range []string{"mlx5_0", "rxe0"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := portStates(dir)
+	want := []string{filepath.Join(dir, "mlx5_0/ports/1/state"), filepath.Join(dir, "rxe0/ports/1/state")}
+	if err != nil || !slices.Equal(files, want) {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+// No address of the kernel leaves the tracer.
+func TestConsumersHaveNoAddresses(t *testing.T) {
+	const identity, secret = 3<<32 | 17, 0xffff888012345678
+	c := verbs.Completion{
+		CQ: identity, WRID: secret,
+		Poster: verbs.Thread{TID: noThread | 2, CPU: 2, Name: "swapper"}, Poller: verbs.Thread{TID: 12, CPU: 1, Name: "kworker"},
+	}
+	describeConsumers(&c)
+	if c.CQ != 0 || c.WRID != 0 || !c.HasCQNumber || c.CQNumber != 17 {
+		t.Errorf("%+v", c)
+	}
+	if c.Poster != (verbs.Thread{}) || c.Poller.TID != 12 {
+		t.Errorf("poster %+v, poller %+v", c.Poster, c.Poller)
+	}
+	s := verbs.Stuck{WRID: secret, Poster: verbs.Thread{TID: 5}}
+	describeStuckConsumer(&s)
+	if s.HasCQNumber || s.CQ != 0 || s.WRID != 0 || s.Poster.TID != 5 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestSizeOfCQ(t *testing.T) {
+	qp := bpf.ResourcesKernelQp{SendCq: bpf.ResourcesKernelCq{Number: 4, Cqe: 100}, RecvCq: bpf.ResourcesKernelCq{Number: 5, Cqe: 200}}
+	for number, want := range map[uint32]uint32{4: 100, 5: 200, 6: 0} {
+		if got := sizeOfCQ(&qp, number); got != want {
+			t.Errorf("CQ %d: %d, want %d", number, got, want)
+		}
+	}
+}
