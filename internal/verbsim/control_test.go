@@ -141,6 +141,15 @@ func TestRoundOfIDs(t *testing.T) {
 func TestEvictPost(t *testing.T) {
 	for _, scenario := range []string{"rate", "churn", "deep-chain"} {
 		checkRun(t, scenario, run(t, scenario, "--seconds", "0.3", "--evict-post", "2"))
+		checkRun(t, scenario, run(t, scenario, "--seconds", "0.3", "--evict-post", "2", "--evict-apart"))
+	}
+}
+
+// TestRefuseEvery: refused calls of ibv_modify_qp change nothing, also with work
+// outstanding.
+func TestRefuseEvery(t *testing.T) {
+	for _, scenario := range []string{"rate", "churn", "nccl"} {
+		checkRun(t, scenario, run(t, scenario, "--seconds", "0.3", "--refuse-every", "3"))
 	}
 }
 
