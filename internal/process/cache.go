@@ -126,7 +126,9 @@ func (c *Cache) entry(id verbs.ProcessID) *entry {
 	e := element.Value.(*entry)
 	if !e.stale.IsZero() && now.After(e.stale) {
 		c.drop(element)
-		return c.add(id, now)
+		again := c.add(id, now)
+		again.name = e.name
+		return again
 	}
 	c.recent.MoveToFront(element)
 	return e

@@ -271,3 +271,21 @@ func TestNameOfProcessThatIsGone(t *testing.T) {
 		}
 	}
 }
+
+// What the kernel calls a process outlives the failure to read it.
+func TestNameOfProcessThatIsGoneWhenItIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := NewCache(NewReader(t.TempDir()), 4)
+		gone := cache.read
+		cache.read = func(int) (Facts, error) { return Facts{}, syscall.EMFILE }
+		cache.Capture(incarnation(7, 1), "trainer")
+		synctest.Wait()
+		cache.read = gone
+		time.Sleep(failureAge + time.Second)
+		cache.Capture(incarnation(7, 1), "")
+		synctest.Wait()
+		facts, err := cache.Facts(incarnation(7, 1))
+		require.ErrorIs(t, err, ErrIncomplete)
+		assert.Equal(t, "trainer", facts.ServiceName)
+	})
+}

@@ -46,30 +46,40 @@ func (t *Tracer) look(f func()) {
 // hangs. The error tells also how many goroutines the kernel still holds after
 // some seconds; the maps are freed when those come back. It may be called twice.
 func (t *Tracer) Close() error {
-	detached, again := t.detach()
-	if again {
+	if !t.end() {
 		return nil
 	}
 	if t.cancel != nil {
 		t.cancel()
 	}
-	t.done.Wait()
-	t.resources.close()
-	t.kernel.closeAll()
+	// The kernel takes its time for both.
+	var core sync.WaitGroup
+	core.Go(func() {
+		t.done.Wait()
+		t.resources.close()
+		t.kernel.closeAll()
+	})
+	err := t.detach()
+	core.Wait()
 	close(t.completions)
 	close(t.stuck)
 	close(t.async)
-	return errors.Join(detached, t.free())
+	return errors.Join(err, t.free())
 }
 
-func (t *Tracer) detach() (err error, again bool) {
+// end keeps probes from being attached any more. It is false the second time.
+func (t *Tracer) end() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
-		return nil, true
-	}
+	before := t.closed
 	t.closed = true
-	return t.libraries.close(), false
+	return !before
+}
+
+func (t *Tracer) detach() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.libraries.close()
 }
 
 // free frees what the lookers may use, as soon as there are none.
