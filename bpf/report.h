@@ -62,6 +62,8 @@ static __noinline void report_slow(struct queue *queue, struct unit *unit, const
 	event->post_cpu = unit->cpu;
 	event->poll_tid = delivery->caller.tid;
 	event->poll_cpu = bpf_get_smp_processor_id();
+	event->lkey = unit->lkey;
+	event->pad = 0;
 	bpf_get_current_comm(event->poll_comm, sizeof(event->poll_comm));
 	event->device = queue->device;
 	event->port = queue->port;

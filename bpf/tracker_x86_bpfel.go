@@ -45,9 +45,10 @@ type TrackerBuild struct {
 		_         structs.HostLayout
 		WrId      uint64
 		Bytes     uint32
+		Lkey      uint32
 		Operation uint8
 		Flags     uint8
-		Pad       [2]uint8
+		Pad       [6]uint8
 	}
 }
 
@@ -167,12 +168,12 @@ type TrackerEntry struct {
 	PortBytes   uint64
 	Returned    uint64
 	Bytes       uint32
+	Lkey        uint32
 	Tid         uint32
-	Cpu         uint32
 	Outstanding uint32
+	Cpu         uint16
 	Operation   uint8
 	Flags       uint8
-	Pad         [2]uint8
 	SkippedAt   uint32
 }
 
@@ -541,6 +542,8 @@ type TrackerSlowEvent struct {
 	PostCpu     uint32
 	PollTid     uint32
 	PollCpu     uint32
+	Lkey        uint32
+	Pad         uint32
 	PollComm    [16]int8
 	Device      uint16
 	Port        uint8
@@ -724,10 +727,11 @@ type TrackerThread struct {
 		Tid         uint32
 		Cpu         uint32
 		VendorError uint32
+		Lkey        uint32
 		Operation   uint8
 		Status      uint8
 		Flags       uint8
-		Pad         uint8
+		Pad         [5]uint8
 		Sequence    uint64
 		StageNs     [6]uint64
 		BusyNs      uint64

@@ -20,7 +20,7 @@ func TestMapsFitTheirBound(t *testing.T) {
 		{64, defaultMapBytes, 7000, true},
 		{256, defaultMapBytes, 6000, true},
 		{1024, defaultMapBytes, 4000, true},
-		{256, 18 << 20, fewestSegments, true},
+		{256, 19 << 20, fewestSegments, true},
 		{2, 4 << 20, 0, false},
 		{256, 4 << 20, 0, false},
 	} {

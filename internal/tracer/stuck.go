@@ -54,18 +54,20 @@ func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint6
 		Operation:   verbs.Operation(entry.Operation),
 		WRID:        entry.WrId,
 		Bytes:       uint64(entry.Bytes),
+		LocalKey:    entry.Lkey,
 		Posted:      entry.PostedNs,
 		Age:         time.Duration(now - entry.PostedNs),
 		Outstanding: q.Outstanding,
 		Poster: verbs.Thread{
 			TID:  entry.Tid,
-			CPU:  entry.Cpu,
+			CPU:  uint32(entry.Cpu),
 			Name: t.threadName(q.Key.Tgid, entry.Tid),
 		},
 	}
 	if qp, ok := t.resources.find(s.Queue, s.Device); ok {
 		describeStuck(&s, &qp)
 	}
+	s.Memory = t.resources.memoryOf(s.Queue.Process, s.Device, s.LocalKey, s.Posted)
 	return s
 }
 

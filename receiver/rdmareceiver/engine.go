@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/process"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
@@ -106,4 +107,7 @@ type processSource interface {
 type topology interface {
 	DeviceNode(device string) (node int, ok bool)
 	CPUNode(cpu int) (node int, ok bool)
+	// GPU returns the PCI address of the GPU with a UUID, and how far it is from a
+	// device; "" where that is not known.
+	GPU(uuid, device string) (address string, relation fabric.Relation)
 }

@@ -33,6 +33,8 @@ func All() []Test {
 		Test{"starved poller is told from slow device", starvedPoller},
 		Test{"port counters are the driver's", portCounters},
 		Test{"resources are listed", resourcesAreListed},
+		Test{"memory registrations are counted", registrationsAreCounted},
+		Test{"registered memory of ib_send_bw is the kernel's", registeredIsTheKernels},
 		Test{"rping is seen", rpingIsSeen},
 		Test{"ibv_rc_pingpong is seen", pingpongIsSeen},
 		Test{"extended verbs are seen", extendedIsSeen},

@@ -352,3 +352,36 @@ func TestSumsOfAllRuns(t *testing.T) {
 		}
 	}
 }
+
+func TestParseRegions(t *testing.T) {
+	said, err := parseRegions("failed EFAULT dmabuf EOPNOTSUPP registered 1000 released 20\n")
+	want := regionsSaid{failed: "EFAULT", dmabuf: "EOPNOTSUPP", registering: time.Microsecond, releasing: 20}
+	if err != nil || said != want {
+		t.Errorf("%+v, %v", said, err)
+	}
+	if _, err := parseRegions("failed EFAULT\n"); err == nil {
+		t.Error("half a line passes")
+	}
+}
+
+// A dma-buf that the device refused is counted with its error, and has no memory.
+func TestExpectedRegions(t *testing.T) {
+	for dmabuf, live := range map[string]uint64{"0": 1, "EOPNOTSUPP": 0} {
+		for _, s := range expectedRegions(regionsSaid{failed: "EFAULT", dmabuf: dmabuf}) {
+			a := s.match.Attributes
+			if a["rdma.memory.kind"] != "dmabuf" {
+				continue
+			}
+			switch s.match.Metric {
+			case "rdma.mr.registrations":
+				if s.want != 1 || (a["error.type"] == "") != (dmabuf == "0") {
+					t.Errorf("dma-buf %s: %+v", dmabuf, s)
+				}
+			case "rdma.mr.regions":
+				if s.want != live {
+					t.Errorf("dma-buf %s: %+v", dmabuf, s)
+				}
+			}
+		}
+	}
+}

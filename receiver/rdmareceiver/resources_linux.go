@@ -1,0 +1,29 @@
+package rdmareceiver
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
+)
+
+// listResources has the kernel list all queue pairs and memory regions, which tells
+// the probes of a running tracer of those that are older than it. Without an RDMA
+// core there are none, and to ask would make the kernel load it.
+func listResources(root string, logger *slog.Logger) {
+	if _, err := os.Stat(filepath.Join(root, "sys/class/infiniband")); err != nil {
+		return
+	}
+	resources, err := fabric.OpenResources()
+	if err != nil {
+		logger.Debug("queue pairs and memory regions from before the start stay unknown", "error", err)
+		return
+	}
+	defer func() { _ = resources.Close() }()
+	qps, errQPs := resources.QPs()
+	mrs, errMRs := resources.MRs()
+	logger.Debug("listed the resources from before the start", "queue_pairs", len(qps), "memory_regions", len(mrs),
+		"error", errors.Join(errQPs, errMRs))
+}
