@@ -170,10 +170,11 @@ type TrackerEntry struct {
 	Bytes       uint32
 	Lkey        uint32
 	Tid         uint32
-	Outstanding uint32
 	Cpu         uint16
+	Outstanding uint16
 	Operation   uint8
 	Flags       uint8
+	Pad         [2]uint8
 	SkippedAt   uint32
 }
 

@@ -81,13 +81,14 @@ struct entry {
 	__u32 bytes;
 	__u32 lkey; /* of the memory that it begins with, 0: not known */
 	__u32 tid;
-	__u32 outstanding;
-	__u16 cpu;
+	__u16 cpu, outstanding;
 	__u8 operation;
 	__u8 flags;
+	__u8 pad[2];
 	__u32 skipped_at; /* the queue's completions when a later one was delivered first, 0: never */
 };
 _Static_assert(sizeof(struct entry) == 64, "one cache line");
+_Static_assert(QUEUE_DEPTH < 1 << 16, "entry.outstanding holds as many as there are entries");
 
 struct segment {
 	struct entry entries[SEGMENT_ENTRIES];

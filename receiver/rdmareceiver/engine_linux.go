@@ -52,7 +52,7 @@ func startEngine(ctx context.Context, cfg engineConfig) (engine, error) {
 		// Not t: a nil tracer in an interface would not be nil.
 		return nil, err
 	}
-	listResources(cfg.Root, cfg.Logger)
+	listQueuePairs(cfg.Root, cfg.Logger)
 	return t, nil
 }
 
@@ -67,7 +67,7 @@ func openHost(root string, logger *slog.Logger) (host, error) {
 	return host{
 		facts:      readHostFacts(root, logger),
 		processes:  process.NewCache(facts, processCacheSize),
-		topology:   newTopology(machine, proc),
+		topology:   machineTopology{&sysfsTopology{machine: machine, now: time.Now}, newGPUs(machine, proc)},
 		rate:       machine.RateBytesPerSecond,
 		executable: func(pid int) string { return executable(facts, pid) },
 		watchDevices: func(takes, counts func(string) bool) deviceSource {

@@ -22,56 +22,32 @@ type sysfsTopology struct {
 	machine
 	now func() time.Time
 
-	mu      sync.Mutex
-	read    time.Time
-	devices map[string]fabric.Device
-	gpus    gpuTopology
+	mu    sync.Mutex
+	read  time.Time
+	nodes map[string]int
 }
 
-var _ topology = (*sysfsTopology)(nil)
-
-// newTopology answers from a machine with GPUs that NVIDIA's driver tells of below
-// proc.
-func newTopology(reader *fabric.Reader, proc string) *sysfsTopology {
-	return &sysfsTopology{machine: reader, now: time.Now, gpus: gpuTopology{
-		list: func() (map[string]string, error) { return fabric.GPUAddresses(proc) },
-		pci:  reader.PCI,
-	}}
-}
+var _ numaNodes = (*sysfsTopology)(nil)
 
 // DeviceNode returns the NUMA node of a device.
 func (t *sysfsTopology) DeviceNode(device string) (int, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	node := t.device(device).NUMANode
-	if node == nil {
-		return 0, false
+	if now := t.now(); t.nodes == nil || now.Sub(t.read) > deviceListAge {
+		t.nodes, t.read = t.readNodes(), now
 	}
-	return *node, true
+	node, ok := t.nodes[device]
+	return node, ok
 }
 
-// GPU returns where a GPU is, and how far from a device.
-func (t *sysfsTopology) GPU(uuid, device string) (string, fabric.Relation) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	address := t.gpus.address(uuid, t.now())
-	return address, t.gpus.relation(t.device(device).PCIAddress, address)
-}
-
-// device is the zero one when there is none with that name.
-func (t *sysfsTopology) device(name string) fabric.Device {
-	if now := t.now(); t.devices == nil || now.Sub(t.read) > deviceListAge {
-		t.devices, t.read = t.readDevices(), now
-	}
-	return t.devices[name]
-}
-
-// readDevices leaves out what cannot be read: it is then not known.
-func (t *sysfsTopology) readDevices() map[string]fabric.Device {
-	found := map[string]fabric.Device{}
+// readNodes leaves out what cannot be read: its node is then not known.
+func (t *sysfsTopology) readNodes() map[string]int {
+	nodes := map[string]int{}
 	devices, _ := t.Devices()
 	for _, d := range devices {
-		found[d.Name] = d
+		if d.NUMANode != nil {
+			nodes[d.Name] = *d.NUMANode
+		}
 	}
-	return found
+	return nodes
 }

@@ -67,9 +67,9 @@ func TestLocalityOfRecordedTrees(t *testing.T) {
 		{fabrictest.SingleRoCE, "mlx5_0", 3, map[string]any{attributeCPUNode: int64(0)}},
 		{fabrictest.NoRDMA, "mlx5_0", 0, map[string]any{attributeCPUNode: int64(0)}},
 	} {
-		topology := newTopology(fabric.NewReader(fabrictest.Tree(t, test.tree)), t.TempDir())
+		topology := &sysfsTopology{machine: fabric.NewReader(fabrictest.Tree(t, test.tree)), now: time.Now}
 		attributes := pcommon.NewMap()
-		putPoster(attributes, verbs.Thread{TID: 7, CPU: test.cpu}, test.device, topology)
+		putPoster(attributes, verbs.Thread{TID: 7, CPU: test.cpu}, test.device, machineTopology{numaNodes: topology})
 		got := map[string]any{}
 		for _, key := range []string{attributeDeviceNode, attributeCPUNode, attributeLocality} {
 			if value, ok := attributes.Get(key); ok {
@@ -78,54 +78,4 @@ func TestLocalityOfRecordedTrees(t *testing.T) {
 		}
 		assert.Equal(t, test.want, got, "%s %s CPU %d", test.tree, test.device, test.cpu)
 	}
-}
-
-// The memory of a GPU that is known has an address and a distance from each device;
-// of any other only the UUID is known.
-func TestGPUsOfTwoSockets(t *testing.T) {
-	proc := fabrictest.LayOut(t, `
-		driver/nvidia/gpus/0000:1b:00.0/information = GPU UUID: GPU-00000000-0000-0000-0000-000000000001
-		driver/nvidia/gpus/0000:ff:00.0/information = GPU UUID: GPU-00000000-0000-0000-0000-00000000000f`)
-	topology := newTopology(fabric.NewReader(fabrictest.Tree(t, fabrictest.TwoSockets)), proc)
-	for _, test := range []struct {
-		gpu, device string
-		want        map[string]any
-	}{
-		{"1", "mlx5_0", map[string]any{attributeGPUPCIAddress: "0000:1b:00.0", attributeGPURelation: "PXB"}},
-		{"1", "mlx5_3", map[string]any{attributeGPUPCIAddress: "0000:1b:00.0", attributeGPURelation: "NODE"}},
-		{"1", "mlx5_6", map[string]any{attributeGPUPCIAddress: "0000:1b:00.0", attributeGPURelation: "SYS"}},
-		{"1", "rxe0", map[string]any{attributeGPUPCIAddress: "0000:1b:00.0"}},
-		{"f", "mlx5_0", map[string]any{attributeGPUPCIAddress: "0000:ff:00.0"}},
-		{"2", "mlx5_0", map[string]any{}},
-	} {
-		uuid := "GPU-00000000-0000-0000-0000-00000000000" + test.gpu
-		test.want[attributeGPUUUID], test.want[attributeMemoryKind] = uuid, "peer"
-		for range 2 {
-			attributes := pcommon.NewMap()
-			putMemory(attributes, verbs.Memory{Kind: verbs.MemoryPeer, GPU: uuid}, test.device, topology)
-			assert.Equal(t, test.want, attributes.AsRaw(), "%s and %s", test.gpu, test.device)
-		}
-	}
-}
-
-// The driver is asked for a GPU that it did not name, and not each time.
-func TestGPUListAge(t *testing.T) {
-	asked := 0
-	g := gpuTopology{list: func() (map[string]string, error) {
-		asked++
-		if asked == 2 {
-			return nil, errors.New("the driver is being unloaded")
-		}
-		return map[string]string{"GPU-1": "0000:1b:00.0"}, nil
-	}}
-	now := time.Unix(1000, 0)
-	for range 100 {
-		assert.Equal(t, "0000:1b:00.0", g.address("GPU-1", now))
-		assert.Empty(t, g.address("GPU-2", now))
-	}
-	assert.Equal(t, 1, asked)
-	now = now.Add(deviceListAge + time.Second)
-	assert.Empty(t, g.address("GPU-2", now))
-	assert.Equal(t, "0000:1b:00.0", g.address("GPU-1", now), "what was known is kept")
-	assert.Equal(t, 2, asked)
 }

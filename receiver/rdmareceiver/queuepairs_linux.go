@@ -9,10 +9,10 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
 )
 
-// listResources has the kernel list all queue pairs and memory regions, which tells
+// listQueuePairs has the kernel list all queue pairs and memory regions, which tells
 // the probes of a running tracer of those that are older than it. Without an RDMA
 // core there are none, and to ask would make the kernel load it.
-func listResources(root string, logger *slog.Logger) {
+func listQueuePairs(root string, logger *slog.Logger) {
 	if _, err := os.Stat(filepath.Join(root, "sys/class/infiniband")); err != nil {
 		return
 	}
