@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
 	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
@@ -23,16 +26,16 @@ const (
 
 // regionsSaid is what the program prints.
 type regionsSaid struct {
-	// failed is the error of those that failed, dmabuf that of the dma-buf, "0"
-	// where the device took it.
-	failed, dmabuf string
+	// failed is the error of those that failed, dmabuf that of the dma-buf, 0 where
+	// the device took it.
+	failed, dmabuf syscall.Errno
 	// registering and releasing are what the program waited.
 	registering, releasing time.Duration
 }
 
 func parseRegions(output string) (said regionsSaid, err error) {
 	var registering, releasing int64
-	n, err := fmt.Sscanf(output, "failed %s dmabuf %s registered %d released %d", &said.failed, &said.dmabuf, &registering, &releasing)
+	n, err := fmt.Sscanf(output, "failed %d dmabuf %d registered %d released %d", &said.failed, &said.dmabuf, &registering, &releasing)
 	if n != 4 {
 		return said, fmt.Errorf("regions printed %q: %w", output, err)
 	}
@@ -76,16 +79,14 @@ func expectedRegions(said regionsSaid) []sum {
 	}
 	expected := []sum{
 		{of("rdma.mr.registrations", "host", ""), regionsMade},
-		{of("rdma.mr.registrations", "host", said.failed), regionsFailed},
+		{of("rdma.mr.registrations", "host", unix.ErrnoName(said.failed)), regionsFailed},
 		{of("rdma.mr.registration.size", "host", ""), made},
 		{of("rdma.mr.regions", "host", ""), regionsMade - regionsReleased},
 		{of("rdma.mr.registered", "host", ""), made - gone},
 	}
-	dmabuf, errorType := uint64(1), said.dmabuf
-	if said.dmabuf == "0" {
-		errorType = ""
-	} else {
-		dmabuf = 0
+	dmabuf, errorType := uint64(1), ""
+	if said.dmabuf != 0 {
+		dmabuf, errorType = 0, unix.ErrnoName(said.dmabuf)
 	}
 	return append(
 		expected,
@@ -125,7 +126,7 @@ func registrationsAreCounted(ctx context.Context, g *Guest) (string, error) {
 		{otlp.Match{Service: "regions", Metric: "rdma.mr.registered"}, 0},
 	}
 	err = errors.Join(c.settlesLive(ctx, ended), c.nothingLost(ctx, "region"), c.nothingLost(ctx, "registration"))
-	return fmt.Sprintf("%d registrations, %d failed (%s), dma-buf: %s; %s; %s", regionsMade, regionsFailed, said.failed, said.dmabuf, live, took), err
+	return fmt.Sprintf("%d registrations, %d failed (%v), dma-buf: %v; %s; %s", regionsMade, regionsFailed, said.failed, said.dmabuf, live, took), err
 }
 
 // tookNoLonger holds the times that were measured in the kernel against those that
