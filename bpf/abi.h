@@ -84,6 +84,7 @@ _Static_assert(sizeof(struct ibv_wc) == 48, "struct ibv_wc");
 #define IBV_QPS_RTS 3
 
 #define IBV_SEND_SIGNALED (1u << 1)
+#define IBV_SEND_INLINE (1u << 3)
 #define IBV_WC_SUCCESS 0
 #define IBV_WC_WR_FLUSH_ERR 5
 #define IBV_WC_RECV (1u << 7)

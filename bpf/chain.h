@@ -52,29 +52,43 @@ static __always_inline struct chain unreadable_chain(__u64 wr)
 	return chain;
 }
 
-static __always_inline __u32 length_at(__u64 sge)
-{
-	__u32 length = 0;
+/* The memory of a request: its size, and the local key of where it begins, 0 when
+ * there is none. */
+struct memory {
+	__u32 bytes;
+	__u32 lkey;
+};
 
-	if (!read_sge_length(&length, sge))
+/* The length of a scatter/gather element in the lower half, the key beside it in
+ * the upper one: one read has both. */
+static __always_inline __u64 read_sge(__u64 sge)
+{
+	__u64 word = 0;
+
+	if (!read_sge_word(&word, sge + __builtin_offsetof(struct ibv_sge, length)))
 		count(LOSS_READ_SGE);
-	return length;
+	return word;
 }
+_Static_assert(__builtin_offsetof(struct ibv_sge, lkey) == __builtin_offsetof(struct ibv_sge, length) + 4, "one word");
 
-static __always_inline __u32 bytes_of(struct ibv_send_wr_head *wr)
+static __always_inline struct memory memory_of(struct ibv_send_wr_head *wr)
 {
-	__u64 sum = 0;
+	struct memory memory = {};
 
 	if (wr->num_sge == 0)
-		return 0;
-	if (wr->num_sge == 1)
-		return length_at(wr->sg_list);
+		return memory;
+	__u64 word = read_sge(wr->sg_list);
+	__u64 sum = (__u32)word;
+	/* The keys of inline data are ignored. */
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		memory.lkey = word >> 32;
 	if (wr->num_sge > SGE_MAX)
 		count(LOSS_SGE_TOO_DEEP);
-	for (__u32 i = 0; i < SGE_MAX; i++) {
+	for (__u32 i = 1; i < SGE_MAX; i++) {
 		if (i >= wr->num_sge)
 			break;
-		sum += length_at(wr->sg_list + i * sizeof(struct ibv_sge));
+		sum += (__u32)read_sge(wr->sg_list + i * sizeof(struct ibv_sge));
 	}
-	return sum > 0xffffffff ? 0xffffffff : sum;
+	memory.bytes = sum > 0xffffffff ? 0xffffffff : sum;
+	return memory;
 }

@@ -88,11 +88,13 @@ static __always_inline void request_built(struct pt_regs *ctx, struct observed *
 	built->flags = head.flags & IBV_SEND_SIGNALED ? ENTRY_SIGNALED : 0;
 	built->operation = operation <= OP_ATOMIC_WRITE ? operation : OP_UNKNOWN;
 	built->bytes = operation == OP_ATOMIC_WRITE ? 8 : 0;
+	built->lkey = 0;
 }
 
 struct summing {
 	__u64 list;
 	__u64 sum;
+	__u32 lkey; /* of the first element */
 	__u32 left;
 	__u32 wide; /* ibv_data_buf, whose length is a size_t */
 	bool unreadable;
@@ -100,21 +102,24 @@ struct summing {
 
 LOOP_BODY(sum_lengths, struct summing)
 {
-	__u64 length = 0;
+	__u64 word = 0;
 
 	if (state->left == 0)
 		return STOP;
 	state->left--;
-	if (bpf_probe_read_user(&length, state->wide ? 8 : 4, (void *)(state->list + 8))) {
+	if (bpf_probe_read_user(&word, sizeof(word), (void *)(state->list + 8))) {
 		state->unreadable = true;
 		return STOP;
 	}
-	state->sum += length;
+	if (!state->wide && !state->sum && !state->lkey)
+		state->lkey = word >> 32;
+	state->sum += state->wide ? word : (__u32)word;
 	state->list += sizeof(struct ibv_sge);
 	return NEXT;
 }
 
-static __noinline __u32 bytes_of_list(__u64 n, __u64 list, bool wide)
+/* The bytes in the lower half, the key of the first element in the upper one. */
+static __noinline __u64 memory_of_list(__u64 n, __u64 list, bool wide)
 {
 	struct summing summing = {
 		.list = list, .sum = some_zero, .left = n > SGE_MAX ? SGE_MAX : n, .wide = wide
@@ -125,29 +130,31 @@ static __noinline __u32 bytes_of_list(__u64 n, __u64 list, bool wide)
 	LOOP(sum_lengths, &summing);
 	if (summing.unreadable)
 		count(LOSS_READ_SGE);
-	return summing.sum > 0xffffffff ? 0xffffffff : summing.sum;
+	return (__u64)summing.lkey << 32 | (summing.sum > 0xffffffff ? 0xffffffff : summing.sum);
 }
 
 /* The memory of the request that was built last. */
 static __always_inline void memory_set(struct pt_regs *ctx, __u32 cookie, __u32 role)
 {
 	struct build *build = this_build(false);
-	__u32 bytes;
+	__u64 memory;
 
 	if (!is_building(build, ARG1(ctx), cookie) || !build->count || build->count > BUILT_MAX)
 		return;
 	switch (role) {
 	case ROLE_SET_SGE:
-		bytes = ARG4(ctx);
+		memory = ARG2(ctx) << 32 | (__u32)ARG4(ctx);
 		break;
 	case ROLE_SET_INLINE_DATA:
-		bytes = ARG3(ctx);
+		memory = (__u32)ARG3(ctx);
 		break;
 	default:
-		bytes = bytes_of_list(ARG2(ctx), ARG3(ctx), role == ROLE_SET_INLINE_DATA_LIST);
+		memory = memory_of_list(ARG2(ctx), ARG3(ctx), role == ROLE_SET_INLINE_DATA_LIST);
 		break;
 	}
-	build->requests[(build->count - 1) & (BUILT_MAX - 1)].bytes = bytes;
+	struct built *built = &build->requests[(build->count - 1) & (BUILT_MAX - 1)];
+	built->bytes = memory;
+	built->lkey = memory >> 32;
 }
 
 static __always_inline void abort_entered(struct pt_regs *ctx, struct observed *seen)

@@ -141,11 +141,12 @@ struct extended_cq {
 struct built {
 	__u64 wr_id;
 	__u32 bytes;
+	__u32 lkey; /* of its first memory, 0: none */
 	__u8 operation;
 	__u8 flags;
-	__u8 pad[2];
+	__u8 pad[6];
 };
-_Static_assert(sizeof(struct built) == 16, "two words");
+_Static_assert(sizeof(struct built) == 24, "three words");
 
 /* The longest chain between wr_start and wr_complete. */
 #define BUILT_MAX 256

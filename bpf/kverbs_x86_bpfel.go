@@ -199,9 +199,10 @@ type KverbsSegment struct {
 		PortBytes   uint64
 		Returned    uint64
 		Bytes       uint32
+		Lkey        uint32
 		Tid         uint32
-		Cpu         uint32
-		Outstanding uint32
+		Cpu         uint16
+		Outstanding uint16
 		Operation   uint8
 		Flags       uint8
 		Ambiguous   uint8
@@ -329,10 +330,12 @@ type KverbsThread struct {
 		Tid         uint32
 		Cpu         uint32
 		VendorError uint32
+		Lkey        uint32
 		Operation   uint8
 		Status      uint8
 		Flags       uint8
 		Ambiguous   uint8
+		Pad         [4]uint8
 		Sequence    uint64
 		StageNs     [6]uint64
 		BusyNs      uint64
@@ -419,6 +422,8 @@ type KverbsThread struct {
 		PostCpu     uint32
 		PollTid     uint32
 		PollCpu     uint32
+		Lkey        uint32
+		Pad         uint32
 		PollComm    [16]int8
 		Device      uint16
 		Port        uint8

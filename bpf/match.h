@@ -265,6 +265,7 @@ static __always_inline bool read_entry(struct queue *queue, __u64 sequence, stru
 	unit->bytes = entry->bytes;
 	unit->tid = entry->tid;
 	unit->cpu = entry->cpu;
+	unit->lkey = entry->lkey;
 	unit->outstanding = entry->outstanding;
 	unit->sequence = sequence;
 	unit->returned_ns = returned & RETURNED_NS ? unit->posted_ns + (returned & RETURNED_NS) : 0;

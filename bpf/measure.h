@@ -18,9 +18,11 @@ struct unit {
 	__u32 outstanding;
 	__u32 tid, cpu;
 	__u32 vendor_error;
+	__u32 lkey; /* of the request, 0: not known */
 	__u8 operation;
 	__u8 status;
 	__u8 flags, ambiguous; /* of the entry */
+	__u8 pad[4];
 	__u64 sequence;
 	__u64 stage_ns[STAGES];
 	__u64 busy_ns;

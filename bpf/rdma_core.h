@@ -11,6 +11,12 @@
  * one. */
 enum rdma_restrack_type {
 	RDMA_RESTRACK_QP = 2,
+	RDMA_RESTRACK_MR = 4,
+};
+
+enum ib_mr_type {
+	IB_MR_TYPE_DM = 2,
+	IB_MR_TYPE_USER = 3,
 };
 
 enum rdma_ah_attr_type {
@@ -154,6 +160,34 @@ struct ib_qp {
 	enum ib_qp_type qp_type;
 	__u32 port;
 	struct rdma_restrack_entry res;
+};
+
+struct ib_mr {
+	struct ib_device *device;
+	__u32 lkey;
+	__u64 length;
+	enum ib_mr_type type;
+	struct rdma_restrack_entry res;
+};
+
+struct ib_umem {
+	unsigned long length;
+};
+
+struct ib_ucontext {
+	struct ib_device *device;
+};
+
+struct ib_uverbs_file {
+	struct ib_ucontext *ucontext;
+};
+
+struct uverbs_attr_bundle {
+	struct ib_uverbs_file *ufile;
+};
+
+struct dma_buf {
+	const char *exp_name;
 };
 
 struct ib_qp_cap {

@@ -57,6 +57,7 @@ static __always_inline void write_request(struct filling *filling, struct queue 
 	entry->port_bytes = filling->port_bytes[receives(request->operation)];
 	entry->returned = returned_tag(queue, sequence);
 	entry->bytes = request->bytes;
+	entry->lkey = request->lkey;
 	entry->tid = filling->tid;
 	entry->cpu = bpf_get_smp_processor_id();
 	entry->outstanding = filling->outstanding;
@@ -79,9 +80,11 @@ static __always_inline void write_request(struct filling *filling, struct queue 
 static __always_inline void write_entry(struct filling *filling, struct queue *queue, __u64 sequence, struct entry *entry,
 					struct ibv_send_wr_head *wr)
 {
+	struct memory memory = memory_of(wr);
 	struct built request = {
 		.wr_id = wr->wr_id,
-		.bytes = bytes_of(wr),
+		.bytes = memory.bytes,
+		.lkey = memory.lkey,
 		.operation = known_operation(wr->opcode),
 		.flags = wr->send_flags & IBV_SEND_SIGNALED ? ENTRY_SIGNALED : 0,
 	};

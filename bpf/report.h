@@ -64,6 +64,8 @@ static __noinline void report_slow(struct queue *queue, struct thread *thread)
 	event->post_cpu = unit->cpu;
 	event->poll_tid = delivery->caller.tid;
 	event->poll_cpu = bpf_get_smp_processor_id();
+	event->lkey = unit->lkey;
+	event->pad = 0;
 	__builtin_memset(event->poll_comm, 0, sizeof(event->poll_comm));
 	if (is_thread(delivery->caller.tid))
 		bpf_get_current_comm(event->poll_comm, sizeof(event->poll_comm));

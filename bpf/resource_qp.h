@@ -123,11 +123,8 @@ static __always_inline void creation_entered(__u64 attr)
 }
 
 /* The RDMA core lists a new QP once the driver has made it. */
-static __always_inline void listed(struct rdma_restrack_entry *entry)
+static __always_inline void listed(struct ib_qp *qp)
 {
-	if (BPF_CORE_READ(entry, type) != RDMA_RESTRACK_QP)
-		return;
-	struct ib_qp *qp = (void *)entry - bpf_core_field_offset(struct ib_qp, res);
 	struct kernel_qp_key key = key_of(qp);
 	struct core_call *call = call_of_thread();
 

@@ -69,6 +69,68 @@ struct core_call {
 	__u64 query_attr;
 };
 
+/* Where registered memory is. */
+enum memory_kind {
+	MEMORY_UNKNOWN, /* it was registered before the probes */
+	MEMORY_HOST,
+	MEMORY_DMABUF, /* another driver's, by a file descriptor of it */
+	MEMORY_PEER,   /* another driver's, by its address: nvidia-peermem and its like */
+	MEMORY_DEVICE, /* the RDMA device's own */
+};
+
+/* A key is unique on its device while the region lives. */
+struct region_key {
+	__u32 device; /* index of the kernel's ib_device */
+	__u32 lkey;
+};
+_Static_assert(sizeof(struct region_key) == 8, "hashed as bytes");
+
+#define GPU_UUID 16
+#define EXPORTER_NAME 16
+
+/* A memory region of a process. */
+struct region {
+	__u64 incarnation; /* of the process that registered it */
+	__u64 since_ns;	   /* when it was registered, or seen for the first time */
+	__u64 ended_ns;	   /* 0 while it lives */
+	__u64 bytes;
+	__u8 gpu[GPU_UUID];	      /* of an NVIDIA GPU; zeros: not known */
+	char exporter[EXPORTER_NAME]; /* of a dma-buf; "": not known */
+	__u32 tgid;
+	__u32 kind;
+};
+_Static_assert(sizeof(struct region) == 72, "no hidden padding");
+
+struct registrations_key {
+	__u64 incarnation;
+	__u32 tgid;
+	__u32 device; /* index of the kernel's ib_device */
+	__u32 kind;
+	__u32 error; /* errno of those that failed, 0 */
+};
+_Static_assert(sizeof(struct registrations_key) == 24, "hashed as bytes");
+
+/* What a process registered. */
+struct registrations {
+	__u64 count, bytes, time_ns;
+	__u64 ended, ended_time_ns; /* deregistrations */
+	__u64 regions, region_bytes; /* of regions that live now */
+};
+
+/* A registration or a deregistration between its entry and its return. */
+struct region_call {
+	__u64 entered_ns;
+	__u64 bundle;	/* the attributes of the user's request, 0: a deregistration */
+	__u64 since_ns; /* of the region, 0: none was made yet */
+	__u64 bytes;	/* of a dma-buf */
+	__u64 gpu_pages; /* where NVIDIA's driver is about to put its page table */
+	struct region_key key;
+	__u8 gpu[GPU_UUID];
+	char exporter[EXPORTER_NAME];
+	__u32 kind;
+	__u32 pad;
+};
+
 struct async_event {
 	__u64 time_ns;
 	__u64 incarnation;

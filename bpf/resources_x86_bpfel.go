@@ -86,29 +86,110 @@ type ResourcesKernelQpKey struct {
 	QpNum  uint32
 }
 
+type ResourcesMemoryKind uint32
+
+const (
+	ResourcesMemoryKindMEMORY_UNKNOWN ResourcesMemoryKind = 0
+	ResourcesMemoryKindMEMORY_HOST    ResourcesMemoryKind = 1
+	ResourcesMemoryKindMEMORY_DMABUF  ResourcesMemoryKind = 2
+	ResourcesMemoryKindMEMORY_PEER    ResourcesMemoryKind = 3
+	ResourcesMemoryKindMEMORY_DEVICE  ResourcesMemoryKind = 4
+)
+
+type ResourcesRegion struct {
+	_           structs.HostLayout
+	Incarnation uint64
+	SinceNs     uint64
+	EndedNs     uint64
+	Bytes       uint64
+	Gpu         [16]uint8
+	Exporter    [16]int8
+	Tgid        uint32
+	Kind        uint32
+}
+
+type ResourcesRegionCall struct {
+	_         structs.HostLayout
+	EnteredNs uint64
+	Bundle    uint64
+	SinceNs   uint64
+	Bytes     uint64
+	GpuPages  uint64
+	Key       ResourcesRegionKey
+	Gpu       [16]uint8
+	Exporter  [16]int8
+	Kind      uint32
+	Pad       uint32
+}
+
+type ResourcesRegionKey struct {
+	_      structs.HostLayout
+	Device uint32
+	Lkey   uint32
+}
+
+type ResourcesRegistrations struct {
+	_           structs.HostLayout
+	Count       uint64
+	Bytes       uint64
+	TimeNs      uint64
+	Ended       uint64
+	EndedTimeNs uint64
+	Regions     uint64
+	RegionBytes uint64
+}
+
+type ResourcesRegistrationsKey struct {
+	_           structs.HostLayout
+	Incarnation uint64
+	Tgid        uint32
+	Device      uint32
+	Kind        uint32
+	Error       uint32
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	ResourcesMapAsyncEvents         = "async_events"
-	ResourcesMapCoreCalls           = "core_calls"
-	ResourcesMapKernelDevices       = "kernel_devices"
-	ResourcesMapKernelQps           = "kernel_qps"
-	ResourcesProgEnterCreateKernel  = "enter_create_kernel"
-	ResourcesProgEnterCreateUser    = "enter_create_user"
-	ResourcesProgEnterDestroy       = "enter_destroy"
-	ResourcesProgEnterDispatchEvent = "enter_dispatch_event"
-	ResourcesProgEnterModify        = "enter_modify"
-	ResourcesProgEnterQpEvent       = "enter_qp_event"
-	ResourcesProgEnterQuery         = "enter_query"
-	ResourcesProgEnterRestrackAdd   = "enter_restrack_add"
-	ResourcesProgEnterUserEvent     = "enter_user_event"
-	ResourcesProgLeaveModify        = "leave_modify"
-	ResourcesProgLeaveQuery         = "leave_query"
-	ResourcesVarAsyncEventsLost     = "async_events_lost"
-	ResourcesVarCoreCallsLost       = "core_calls_lost"
-	ResourcesVarKernelQpsFull       = "kernel_qps_full"
-	ResourcesVarTypeAsyncEvent      = "type_async_event"
+	ResourcesMapAsyncEvents              = "async_events"
+	ResourcesMapCoreCalls                = "core_calls"
+	ResourcesMapKernelDevices            = "kernel_devices"
+	ResourcesMapKernelQps                = "kernel_qps"
+	ResourcesMapRegionCalls              = "region_calls"
+	ResourcesMapRegions                  = "regions"
+	ResourcesMapRegistered               = "registered"
+	ResourcesProgEnterAttachDmabuf       = "enter_attach_dmabuf"
+	ResourcesProgEnterCreateKernel       = "enter_create_kernel"
+	ResourcesProgEnterCreateUser         = "enter_create_user"
+	ResourcesProgEnterDeregister         = "enter_deregister"
+	ResourcesProgEnterDestroy            = "enter_destroy"
+	ResourcesProgEnterDispatchEvent      = "enter_dispatch_event"
+	ResourcesProgEnterGpuPages           = "enter_gpu_pages"
+	ResourcesProgEnterModify             = "enter_modify"
+	ResourcesProgEnterPersistentGpuPages = "enter_persistent_gpu_pages"
+	ResourcesProgEnterQpEvent            = "enter_qp_event"
+	ResourcesProgEnterQuery              = "enter_query"
+	ResourcesProgEnterRegister           = "enter_register"
+	ResourcesProgEnterRegisterDevice     = "enter_register_device"
+	ResourcesProgEnterRegisterDmabuf     = "enter_register_dmabuf"
+	ResourcesProgEnterRestrackAdd        = "enter_restrack_add"
+	ResourcesProgEnterShowRegion         = "enter_show_region"
+	ResourcesProgEnterUserEvent          = "enter_user_event"
+	ResourcesProgLeaveDeregister         = "leave_deregister"
+	ResourcesProgLeaveGpuPages           = "leave_gpu_pages"
+	ResourcesProgLeaveModify             = "leave_modify"
+	ResourcesProgLeavePeerMemory         = "leave_peer_memory"
+	ResourcesProgLeaveQuery              = "leave_query"
+	ResourcesProgLeaveRegister           = "leave_register"
+	ResourcesVarAsyncEventsLost          = "async_events_lost"
+	ResourcesVarCoreCallsLost            = "core_calls_lost"
+	ResourcesVarKernelQpsFull            = "kernel_qps_full"
+	ResourcesVarRegionCallsLost          = "region_calls_lost"
+	ResourcesVarRegionsFull              = "regions_full"
+	ResourcesVarRegisteredFull           = "registered_full"
+	ResourcesVarTypeAsyncEvent           = "type_async_event"
+	ResourcesVarTypeMemoryKind           = "type_memory_kind"
 )
 
 // LoadResources returns the embedded CollectionSpec for Resources.
@@ -153,17 +234,29 @@ type ResourcesSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ResourcesProgramSpecs struct {
-	EnterCreateKernel  *ebpf.ProgramSpec `ebpf:"enter_create_kernel"`
-	EnterCreateUser    *ebpf.ProgramSpec `ebpf:"enter_create_user"`
-	EnterDestroy       *ebpf.ProgramSpec `ebpf:"enter_destroy"`
-	EnterDispatchEvent *ebpf.ProgramSpec `ebpf:"enter_dispatch_event"`
-	EnterModify        *ebpf.ProgramSpec `ebpf:"enter_modify"`
-	EnterQpEvent       *ebpf.ProgramSpec `ebpf:"enter_qp_event"`
-	EnterQuery         *ebpf.ProgramSpec `ebpf:"enter_query"`
-	EnterRestrackAdd   *ebpf.ProgramSpec `ebpf:"enter_restrack_add"`
-	EnterUserEvent     *ebpf.ProgramSpec `ebpf:"enter_user_event"`
-	LeaveModify        *ebpf.ProgramSpec `ebpf:"leave_modify"`
-	LeaveQuery         *ebpf.ProgramSpec `ebpf:"leave_query"`
+	EnterAttachDmabuf       *ebpf.ProgramSpec `ebpf:"enter_attach_dmabuf"`
+	EnterCreateKernel       *ebpf.ProgramSpec `ebpf:"enter_create_kernel"`
+	EnterCreateUser         *ebpf.ProgramSpec `ebpf:"enter_create_user"`
+	EnterDeregister         *ebpf.ProgramSpec `ebpf:"enter_deregister"`
+	EnterDestroy            *ebpf.ProgramSpec `ebpf:"enter_destroy"`
+	EnterDispatchEvent      *ebpf.ProgramSpec `ebpf:"enter_dispatch_event"`
+	EnterGpuPages           *ebpf.ProgramSpec `ebpf:"enter_gpu_pages"`
+	EnterModify             *ebpf.ProgramSpec `ebpf:"enter_modify"`
+	EnterPersistentGpuPages *ebpf.ProgramSpec `ebpf:"enter_persistent_gpu_pages"`
+	EnterQpEvent            *ebpf.ProgramSpec `ebpf:"enter_qp_event"`
+	EnterQuery              *ebpf.ProgramSpec `ebpf:"enter_query"`
+	EnterRegister           *ebpf.ProgramSpec `ebpf:"enter_register"`
+	EnterRegisterDevice     *ebpf.ProgramSpec `ebpf:"enter_register_device"`
+	EnterRegisterDmabuf     *ebpf.ProgramSpec `ebpf:"enter_register_dmabuf"`
+	EnterRestrackAdd        *ebpf.ProgramSpec `ebpf:"enter_restrack_add"`
+	EnterShowRegion         *ebpf.ProgramSpec `ebpf:"enter_show_region"`
+	EnterUserEvent          *ebpf.ProgramSpec `ebpf:"enter_user_event"`
+	LeaveDeregister         *ebpf.ProgramSpec `ebpf:"leave_deregister"`
+	LeaveGpuPages           *ebpf.ProgramSpec `ebpf:"leave_gpu_pages"`
+	LeaveModify             *ebpf.ProgramSpec `ebpf:"leave_modify"`
+	LeavePeerMemory         *ebpf.ProgramSpec `ebpf:"leave_peer_memory"`
+	LeaveQuery              *ebpf.ProgramSpec `ebpf:"leave_query"`
+	LeaveRegister           *ebpf.ProgramSpec `ebpf:"leave_register"`
 }
 
 // ResourcesMapSpecs contains maps before they are loaded into the kernel.
@@ -174,6 +267,9 @@ type ResourcesMapSpecs struct {
 	CoreCalls     *ebpf.MapSpec `ebpf:"core_calls"`
 	KernelDevices *ebpf.MapSpec `ebpf:"kernel_devices"`
 	KernelQps     *ebpf.MapSpec `ebpf:"kernel_qps"`
+	RegionCalls   *ebpf.MapSpec `ebpf:"region_calls"`
+	Regions       *ebpf.MapSpec `ebpf:"regions"`
+	Registered    *ebpf.MapSpec `ebpf:"registered"`
 }
 
 // ResourcesVariableSpecs contains global variables before they are loaded into the kernel.
@@ -183,7 +279,11 @@ type ResourcesVariableSpecs struct {
 	AsyncEventsLost *ebpf.VariableSpec `ebpf:"async_events_lost"`
 	CoreCallsLost   *ebpf.VariableSpec `ebpf:"core_calls_lost"`
 	KernelQpsFull   *ebpf.VariableSpec `ebpf:"kernel_qps_full"`
+	RegionCallsLost *ebpf.VariableSpec `ebpf:"region_calls_lost"`
+	RegionsFull     *ebpf.VariableSpec `ebpf:"regions_full"`
+	RegisteredFull  *ebpf.VariableSpec `ebpf:"registered_full"`
 	TypeAsyncEvent  *ebpf.VariableSpec `ebpf:"type_async_event"`
+	TypeMemoryKind  *ebpf.VariableSpec `ebpf:"type_memory_kind"`
 }
 
 // ResourcesObjects contains all objects after they have been loaded into the kernel.
@@ -210,6 +310,9 @@ type ResourcesMaps struct {
 	CoreCalls     *ebpf.Map `ebpf:"core_calls"`
 	KernelDevices *ebpf.Map `ebpf:"kernel_devices"`
 	KernelQps     *ebpf.Map `ebpf:"kernel_qps"`
+	RegionCalls   *ebpf.Map `ebpf:"region_calls"`
+	Regions       *ebpf.Map `ebpf:"regions"`
+	Registered    *ebpf.Map `ebpf:"registered"`
 }
 
 func (m *ResourcesMaps) Close() error {
@@ -218,6 +321,9 @@ func (m *ResourcesMaps) Close() error {
 		m.CoreCalls,
 		m.KernelDevices,
 		m.KernelQps,
+		m.RegionCalls,
+		m.Regions,
+		m.Registered,
 	)
 }
 
@@ -228,39 +334,67 @@ type ResourcesVariables struct {
 	AsyncEventsLost *ebpf.Variable `ebpf:"async_events_lost"`
 	CoreCallsLost   *ebpf.Variable `ebpf:"core_calls_lost"`
 	KernelQpsFull   *ebpf.Variable `ebpf:"kernel_qps_full"`
+	RegionCallsLost *ebpf.Variable `ebpf:"region_calls_lost"`
+	RegionsFull     *ebpf.Variable `ebpf:"regions_full"`
+	RegisteredFull  *ebpf.Variable `ebpf:"registered_full"`
 	TypeAsyncEvent  *ebpf.Variable `ebpf:"type_async_event"`
+	TypeMemoryKind  *ebpf.Variable `ebpf:"type_memory_kind"`
 }
 
 // ResourcesPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to LoadResourcesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ResourcesPrograms struct {
-	EnterCreateKernel  *ebpf.Program `ebpf:"enter_create_kernel"`
-	EnterCreateUser    *ebpf.Program `ebpf:"enter_create_user"`
-	EnterDestroy       *ebpf.Program `ebpf:"enter_destroy"`
-	EnterDispatchEvent *ebpf.Program `ebpf:"enter_dispatch_event"`
-	EnterModify        *ebpf.Program `ebpf:"enter_modify"`
-	EnterQpEvent       *ebpf.Program `ebpf:"enter_qp_event"`
-	EnterQuery         *ebpf.Program `ebpf:"enter_query"`
-	EnterRestrackAdd   *ebpf.Program `ebpf:"enter_restrack_add"`
-	EnterUserEvent     *ebpf.Program `ebpf:"enter_user_event"`
-	LeaveModify        *ebpf.Program `ebpf:"leave_modify"`
-	LeaveQuery         *ebpf.Program `ebpf:"leave_query"`
+	EnterAttachDmabuf       *ebpf.Program `ebpf:"enter_attach_dmabuf"`
+	EnterCreateKernel       *ebpf.Program `ebpf:"enter_create_kernel"`
+	EnterCreateUser         *ebpf.Program `ebpf:"enter_create_user"`
+	EnterDeregister         *ebpf.Program `ebpf:"enter_deregister"`
+	EnterDestroy            *ebpf.Program `ebpf:"enter_destroy"`
+	EnterDispatchEvent      *ebpf.Program `ebpf:"enter_dispatch_event"`
+	EnterGpuPages           *ebpf.Program `ebpf:"enter_gpu_pages"`
+	EnterModify             *ebpf.Program `ebpf:"enter_modify"`
+	EnterPersistentGpuPages *ebpf.Program `ebpf:"enter_persistent_gpu_pages"`
+	EnterQpEvent            *ebpf.Program `ebpf:"enter_qp_event"`
+	EnterQuery              *ebpf.Program `ebpf:"enter_query"`
+	EnterRegister           *ebpf.Program `ebpf:"enter_register"`
+	EnterRegisterDevice     *ebpf.Program `ebpf:"enter_register_device"`
+	EnterRegisterDmabuf     *ebpf.Program `ebpf:"enter_register_dmabuf"`
+	EnterRestrackAdd        *ebpf.Program `ebpf:"enter_restrack_add"`
+	EnterShowRegion         *ebpf.Program `ebpf:"enter_show_region"`
+	EnterUserEvent          *ebpf.Program `ebpf:"enter_user_event"`
+	LeaveDeregister         *ebpf.Program `ebpf:"leave_deregister"`
+	LeaveGpuPages           *ebpf.Program `ebpf:"leave_gpu_pages"`
+	LeaveModify             *ebpf.Program `ebpf:"leave_modify"`
+	LeavePeerMemory         *ebpf.Program `ebpf:"leave_peer_memory"`
+	LeaveQuery              *ebpf.Program `ebpf:"leave_query"`
+	LeaveRegister           *ebpf.Program `ebpf:"leave_register"`
 }
 
 func (p *ResourcesPrograms) Close() error {
 	return _ResourcesClose(
+		p.EnterAttachDmabuf,
 		p.EnterCreateKernel,
 		p.EnterCreateUser,
+		p.EnterDeregister,
 		p.EnterDestroy,
 		p.EnterDispatchEvent,
+		p.EnterGpuPages,
 		p.EnterModify,
+		p.EnterPersistentGpuPages,
 		p.EnterQpEvent,
 		p.EnterQuery,
+		p.EnterRegister,
+		p.EnterRegisterDevice,
+		p.EnterRegisterDmabuf,
 		p.EnterRestrackAdd,
+		p.EnterShowRegion,
 		p.EnterUserEvent,
+		p.LeaveDeregister,
+		p.LeaveGpuPages,
 		p.LeaveModify,
+		p.LeavePeerMemory,
 		p.LeaveQuery,
+		p.LeaveRegister,
 	)
 }
 

@@ -45,9 +45,10 @@ type TrackerBuild struct {
 		_         structs.HostLayout
 		WrId      uint64
 		Bytes     uint32
+		Lkey      uint32
 		Operation uint8
 		Flags     uint8
-		Pad       [2]uint8
+		Pad       [6]uint8
 	}
 }
 
@@ -171,9 +172,10 @@ type TrackerEntry struct {
 	PortBytes   uint64
 	Returned    uint64
 	Bytes       uint32
+	Lkey        uint32
 	Tid         uint32
-	Cpu         uint32
-	Outstanding uint32
+	Cpu         uint16
+	Outstanding uint16
 	Operation   uint8
 	Flags       uint8
 	Ambiguous   uint8
@@ -549,6 +551,8 @@ type TrackerSlowEvent struct {
 	PostCpu     uint32
 	PollTid     uint32
 	PollCpu     uint32
+	Lkey        uint32
+	Pad         uint32
 	PollComm    [16]int8
 	Device      uint16
 	Port        uint8
@@ -737,10 +741,12 @@ type TrackerThread struct {
 		Tid         uint32
 		Cpu         uint32
 		VendorError uint32
+		Lkey        uint32
 		Operation   uint8
 		Status      uint8
 		Flags       uint8
 		Ambiguous   uint8
+		Pad         [4]uint8
 		Sequence    uint64
 		StageNs     [6]uint64
 		BusyNs      uint64

@@ -95,9 +95,9 @@ struct entry {
 	__u64 port_bytes; /* what the port had retired at the post */
 	__u64 returned;	  /* tag << 32 | duration of the post call in ns, 0 until it returned */
 	__u32 bytes;
+	__u32 lkey; /* of the memory that it begins with, 0: not known */
 	__u32 tid;
-	__u32 cpu;
-	__u32 outstanding;
+	__u16 cpu, outstanding;
 	__u8 operation;
 	__u8 flags;
 	/* Another completion may be its own. Apart from flags: who finds a rival may
@@ -107,6 +107,7 @@ struct entry {
 	__u32 skipped_at; /* the queue's completions when a later one was delivered first, 0: never */
 };
 _Static_assert(sizeof(struct entry) == 64, "one cache line");
+_Static_assert(QUEUE_DEPTH < 1 << 16, "entry.outstanding holds as many as there are entries");
 
 struct segment {
 	struct entry entries[SEGMENT_ENTRIES];
@@ -396,6 +397,8 @@ struct slow_event {
 	__u32 vendor_error;
 	__u32 post_tid, post_cpu;
 	__u32 poll_tid, poll_cpu;
+	__u32 lkey; /* of the request that completed */
+	__u32 pad;
 	char poll_comm[16];
 	__u16 device;
 	__u8 port;

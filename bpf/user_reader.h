@@ -29,10 +29,9 @@ static __always_inline bool read_next_wr(__u64 *next, __u64 wr)
 	return bpf_probe_read_user(next, sizeof(*next), (void *)(wr + IBV_WR_NEXT)) == 0;
 }
 
-static __always_inline bool read_sge_length(__u32 *length, __u64 sge)
+static __always_inline bool read_sge_word(__u64 *word, __u64 address)
 {
-	return bpf_probe_read_user(length, sizeof(*length),
-				   (void *)(sge + __builtin_offsetof(struct ibv_sge, length))) == 0;
+	return bpf_probe_read_user(word, sizeof(*word), (void *)address) == 0;
 }
 
 /* What the callee stored to *bad_wr, 0 when it cannot be read. */

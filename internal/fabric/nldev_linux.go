@@ -43,6 +43,11 @@ func (r *Resources) CQs() ([]CQResource, error) {
 	return dumpAll(r, nldevCQGet, parseCQs)
 }
 
+// MRs returns the memory regions of all devices.
+func (r *Resources) MRs() ([]MRResource, error) {
+	return dumpAll(r, nldevMRGet, parseMRs)
+}
+
 // dumpAll dumps one kind of resource of every device. A device that is unplugged
 // meanwhile is left out; what else fails is told beside what did not.
 func dumpAll[T any](r *Resources, command uint16, parse func([]byte) ([]T, error)) ([]T, error) {

@@ -29,6 +29,9 @@ func TestResourcesOfThisMachine(t *testing.T) {
 	cqs, err := resources.CQs()
 	require.NoError(t, err)
 	assert.Len(t, cqs, linesOf(t, rdma, "cq"))
+	mrs, err := resources.MRs()
+	require.NoError(t, err)
+	assert.Len(t, mrs, linesOf(t, rdma, "mr"))
 }
 
 func linesOf(t *testing.T, rdma, resource string) int {

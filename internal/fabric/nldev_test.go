@@ -139,6 +139,36 @@ func TestParseQPsKnowsLittle(t *testing.T) {
 	assert.Equal(t, []QPResource{{Device: "mlx5_0", Number: 7, State: "UNKNOWN_200"}}, qps)
 }
 
+// A region of a process and one of the kernel, in a message as the kernel composes
+// it.
+func TestParseMRs(t *testing.T) {
+	encoder := netlink.NewAttributeEncoder()
+	encoder.Uint32(nldevDeviceIndex, 1)
+	encoder.String(nldevDeviceName, "mlx5_0")
+	encoder.Nested(nldevMRs, func(table *netlink.AttributeEncoder) error {
+		table.Nested(nldevMREntry, func(entry *netlink.AttributeEncoder) error {
+			entry.Uint64(nldevMRLength, 1<<40)
+			entry.Uint32(nldevPID, 42)
+			return nil
+		})
+		table.Nested(nldevMREntry, func(entry *netlink.AttributeEncoder) error {
+			entry.String(nldevKernelName, "nvme_rdma")
+			return nil
+		})
+		return nil
+	})
+	message, err := encoder.Encode()
+	require.NoError(t, err)
+	mrs, err := parseMRs(message)
+	require.NoError(t, err)
+	assert.Equal(t, []MRResource{
+		{Device: "mlx5_0", Owner: Owner{PID: 42}, Bytes: 1 << 40},
+		{Device: "mlx5_0", Owner: Owner{Kernel: "nvme_rdma"}},
+	}, mrs)
+	_, err = parseMRs(message[:len(message)-1])
+	assert.ErrorContains(t, err, "memory regions")
+}
+
 func TestParseQPsCutShort(t *testing.T) {
 	message := dumped(t, "qp")[0]
 	for length := 1; length < len(message); length += 7 {
@@ -164,6 +194,9 @@ func FuzzParseResources(f *testing.F) {
 		}
 		if cqs, err := parseCQs(message); err != nil {
 			require.Nil(t, cqs)
+		}
+		if mrs, err := parseMRs(message); err != nil {
+			require.Nil(t, mrs)
 		}
 		_, _ = parseDevice(message)
 	})

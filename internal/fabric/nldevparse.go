@@ -13,6 +13,7 @@ const (
 	nldevGet    = 1
 	nldevQPGet  = 10
 	nldevCQGet  = 12
+	nldevMRGet  = 13
 
 	nldevDeviceIndex = 1
 	nldevDeviceName  = 2
@@ -30,6 +31,9 @@ const (
 	nldevCQEntries   = 37
 	nldevCQUsers     = 38
 	nldevPollContext = 39
+	nldevMRs         = 40
+	nldevMREntry     = 41
+	nldevMRLength    = 45
 	nldevCQNumber    = 61
 )
 
@@ -130,6 +134,36 @@ func (c *CQResource) read(from *netlink.AttributeDecoder) {
 		c.PollContext = pollContext(from.Uint8())
 	case nldevCQNumber:
 		c.Number = present(from.Uint32())
+	}
+}
+
+// parseMRs parses one message of a dump of memory regions.
+func parseMRs(payload []byte) ([]MRResource, error) {
+	var device deviceIndex
+	var mrs []MRResource
+	err := decode(payload, func(d *netlink.AttributeDecoder) error {
+		device.read(d)
+		if d.Type() == nldevMRs {
+			d.Nested(entries(nldevMREntry, func(entry *netlink.AttributeDecoder) {
+				mrs = append(mrs, MRResource{})
+				entry.Nested(each(mrs[len(mrs)-1].read))
+			}))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("parse memory regions: %w", err)
+	}
+	for i := range mrs {
+		mrs[i].Device = device.name
+	}
+	return mrs, nil
+}
+
+func (m *MRResource) read(from *netlink.AttributeDecoder) {
+	m.Owner.read(from)
+	if from.Type() == nldevMRLength {
+		m.Bytes = from.Uint64()
 	}
 }
 

@@ -50,6 +50,14 @@ type CQResource struct {
 	PollContext string
 }
 
+// MRResource is a memory region as the kernel lists it.
+type MRResource struct {
+	Device string
+	Owner  Owner
+	// Bytes is its length.
+	Bytes uint64
+}
+
 // qpType is enum ib_qp_type, whose first two values are not user space's.
 func qpType(value uint8) string {
 	switch value {

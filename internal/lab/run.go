@@ -102,17 +102,19 @@ func (b Boot) prepareShare(guestProgram string) (string, error) {
 	if !exists(collector) {
 		return "", fmt.Errorf("%s does not exist: run make build", collector)
 	}
-	return share, errors.Join(
+	errs := []error{
 		copyExecutable(collector, filepath.Join(share, "otelcol-rdma")),
 		copyExecutable(guestProgram, filepath.Join(share, "guest")),
-		copyExecutable(filepath.Join(filepath.Dir(guestProgram), overrunProgram), filepath.Join(share, overrunProgram)),
-		copyExecutable(filepath.Join(filepath.Dir(guestProgram), extendedTool), filepath.Join(share, extendedTool)),
-	)
+	}
+	for _, name := range verbsPrograms() {
+		errs = append(errs, copyExecutable(filepath.Join(filepath.Dir(guestProgram), name), filepath.Join(share, name)))
+	}
+	return share, errors.Join(errs...)
 }
 
 func dropBinaries(share string) error {
 	var errs []error
-	for _, name := range []string{"otelcol-rdma", "guest", overrunProgram, extendedTool} {
+	for _, name := range append(verbsPrograms(), "otelcol-rdma", "guest") {
 		errs = append(errs, os.Remove(filepath.Join(share, name)))
 	}
 	return errors.Join(errs...)
@@ -126,12 +128,9 @@ func copyExecutable(from, to string) error {
 	return os.WriteFile(to, data, 0o755)
 }
 
-// The verbs programs that the tests start: one overruns a Completion Queue, the
-// other posts and polls through the extended verbs.
-const (
-	overrunProgram = "overrun"
-	extendedTool   = "extended"
-)
+// verbsPrograms names the programs that the tests start: they overrun a Completion
+// Queue, post and poll through the extended verbs, and register memory.
+func verbsPrograms() []string { return []string{"overrun", "extended", "regions"} }
 
 // BuildGuest builds the guest program, static, and the verbs programs beside it.
 // It returns the path of the former in dir.
@@ -143,7 +142,7 @@ func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the guest program: %w: %s", err, out)
 	}
-	for _, name := range []string{overrunProgram, extendedTool} {
+	for _, name := range verbsPrograms() {
 		if err := buildVerbsProgram(ctx, repository, dir, name); err != nil {
 			return "", err
 		}

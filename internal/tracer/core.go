@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -15,39 +14,6 @@ import (
 
 	"github.com/rdmaradar/rdmaradar/bpf"
 )
-
-// corePoint is one program at one function of the kernel's RDMA core.
-type corePoint struct {
-	function string
-	program  string
-	isReturn bool
-	// user is set for functions of ib_uverbs, which may not be loaded.
-	user bool
-	// newer is set for functions that kernels the tracer supports may lack.
-	newer bool
-}
-
-// corePoints lists the probes on the RDMA core, returns before entries. Plain
-// kprobes need no more than CAP_BPF and CAP_PERFMON; programs of type fentry
-// need CAP_SYS_ADMIN to name the type information of a module.
-var corePoints = []corePoint{
-	{function: "ib_modify_qp_with_udata", program: bpf.ResourcesProgLeaveModify, isReturn: true},
-	{function: "ib_modify_qp", program: bpf.ResourcesProgLeaveModify, isReturn: true},
-	{function: "ib_query_qp", program: bpf.ResourcesProgLeaveQuery, isReturn: true},
-	{function: "ib_query_qp", program: bpf.ResourcesProgEnterQuery},
-	{function: "ib_modify_qp_with_udata", program: bpf.ResourcesProgEnterModify},
-	{function: "ib_modify_qp", program: bpf.ResourcesProgEnterModify},
-	{function: "ib_destroy_qp_user", program: bpf.ResourcesProgEnterDestroy},
-	{function: "rdma_restrack_add", program: bpf.ResourcesProgEnterRestrackAdd},
-	{function: "ib_create_qp_user", program: bpf.ResourcesProgEnterCreateUser},
-	{function: "ib_create_qp_kernel", program: bpf.ResourcesProgEnterCreateKernel},
-	{function: "ib_dispatch_event", program: bpf.ResourcesProgEnterDispatchEvent},
-	{function: "ib_uverbs_qp_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
-	{function: "ib_uverbs_cq_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
-	{function: "ib_uverbs_srq_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
-	{function: "ib_uverbs_wq_event_handler", program: bpf.ResourcesProgEnterUserEvent, user: true},
-	{function: "__ib_qp_event_handler", program: bpf.ResourcesProgEnterQpEvent, newer: true},
-}
 
 // coreSide is the loaded programs and maps that watch the RDMA core.
 type coreSide struct {
@@ -61,48 +27,34 @@ type coreSide struct {
 	devices map[string]uint32
 }
 
-// coreLosses are QPs that found no room, calls whose outcome was not seen, and
-// events that found the ring buffer full.
-type coreLosses struct{ qps, calls, events uint64 }
+// coreLosses are QPs, regions and sums of registrations that found no room, calls
+// whose outcome was not seen, and events that found the ring buffer full.
+type coreLosses struct{ qps, calls, events, regions, registrations, regionCalls uint64 }
 
 func (l coreLosses) plus(other coreLosses) coreLosses {
-	return coreLosses{l.qps + other.qps, l.calls + other.calls, l.events + other.events}
+	return coreLosses{
+		qps: l.qps + other.qps, calls: l.calls + other.calls, events: l.events + other.events,
+		regions: l.regions + other.regions, registrations: l.registrations + other.registrations,
+		regionCalls: l.regionCalls + other.regionCalls,
+	}
 }
 
-// kernelQPs is for how many QPs of the kernel there is room: they take a
-// sixteenth of the memory for maps, and no more than about 2 MiB.
-func kernelQPs(bound uint64) uint32 {
-	const most = 8192
-	// The number of buckets is rounded up to a power of two.
-	each := (kernelQPBytes(most)-mapHeader)/most + bucketBytes
-	share := max(bound/16, mapHeader) - mapHeader
-	return uint32(max(min(share/each, most), 1))
-}
-
-// kernelQPBytes is what so many QPs take. Their table grows as they come and has
-// no elements for processors.
-func kernelQPBytes(n uint32) uint64 {
-	return estimateBytes(&ebpf.MapSpec{
-		Type: ebpf.Hash, MaxEntries: n,
-		KeySize:   uint32(unsafe.Sizeof(bpf.ResourcesKernelQpKey{})),
-		ValueSize: uint32(unsafe.Sizeof(bpf.ResourcesKernelQp{})),
-	}, 0)
-}
-
-// coreSpec reads the programs and maps, with room for so many QPs.
-func coreSpec(qps uint32) (*ebpf.CollectionSpec, error) {
+// coreSpec reads the programs and maps, with room for what a bound for all maps
+// leaves.
+func coreSpec(bound uint64) (*ebpf.CollectionSpec, error) {
 	spec, err := bpf.LoadResources()
 	if err != nil {
 		return nil, fmt.Errorf("reading the BPF objects of this build: %w", err)
 	}
-	spec.Maps[bpf.ResourcesMapKernelQps].MaxEntries = qps
+	spec.Maps[bpf.ResourcesMapKernelQps].MaxEntries = kernelQPs(bound)
+	spec.Maps[bpf.ResourcesMapRegions].MaxEntries = kernelRegions(bound)
 	return spec, nil
 }
 
 // coreMapBytes is what the maps take with a bound for all maps, on a machine with
 // so many possible processors.
 func coreMapBytes(bound uint64, cpus int) (uint64, error) {
-	spec, err := coreSpec(kernelQPs(bound))
+	spec, err := coreSpec(bound)
 	if err != nil {
 		return 0, err
 	}
@@ -113,11 +65,11 @@ func coreMapBytes(bound uint64, cpus int) (uint64, error) {
 	return sum, nil
 }
 
-// loadCore loads the programs, with room for so many QPs, and attaches them to
-// the functions that this kernel has; withUser says whether ib_uverbs is loaded.
-// missing lists the functions that it lacks and should have.
-func loadCore(qps uint32, withUser bool) (side *coreSide, missing []string, err error) {
-	spec, err := coreSpec(qps)
+// loadCore loads the programs, with maps that fit a bound for all, and attaches
+// them to the functions that this kernel has; withUser says whether ib_uverbs is
+// loaded. missing lists the functions that it lacks and should have.
+func loadCore(bound uint64, withUser bool) (side *coreSide, missing []string, err error) {
+	spec, err := coreSpec(bound)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,7 +91,7 @@ func loadCore(qps uint32, withUser bool) (side *coreSide, missing []string, err 
 			}
 		case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EINVAL):
 			return nil, nil, errors.Join(fmt.Errorf("kprobe on %s: %w", p.function, err), side.close())
-		case !p.newer && !slices.Contains(missing, p.function):
+		case !p.optional && !slices.Contains(missing, p.function):
 			missing = append(missing, p.function)
 		}
 	}
@@ -182,9 +134,12 @@ func (s *coreSide) losses() coreLosses {
 		return n
 	}
 	return coreLosses{
-		qps:    read(bpf.ResourcesVarKernelQpsFull),
-		calls:  read(bpf.ResourcesVarCoreCallsLost),
-		events: read(bpf.ResourcesVarAsyncEventsLost),
+		qps:           read(bpf.ResourcesVarKernelQpsFull),
+		calls:         read(bpf.ResourcesVarCoreCallsLost),
+		events:        read(bpf.ResourcesVarAsyncEventsLost),
+		regions:       read(bpf.ResourcesVarRegionsFull),
+		registrations: read(bpf.ResourcesVarRegisteredFull),
+		regionCalls:   read(bpf.ResourcesVarRegionCallsLost),
 	}
 }
 
@@ -242,8 +197,8 @@ type namedQP struct {
 	number uint32
 }
 
-// sweep removes the QPs that were destroyed some time ago, and returns all that
-// were destroyed since the time before.
+// sweep removes the QPs and memory regions that ended some time ago, and returns all
+// QPs that were destroyed since the time before.
 func (s *coreSide) sweep(now uint64) (map[namedQP]bpf.ResourcesKernelQp, error) {
 	destroyed := map[namedQP]bpf.ResourcesKernelQp{}
 	names := s.deviceNames()
@@ -256,7 +211,11 @@ func (s *coreSide) sweep(now uint64) (map[namedQP]bpf.ResourcesKernelQp, error) 
 		destroyed[namedQP{names[key.Device], key.QpNum}] = qp
 		return now > qp.EndedNs+uint64(quarantine)
 	})
-	return destroyed, err
+	var regionKey bpf.ResourcesRegionKey
+	var region bpf.ResourcesRegion
+	return destroyed, errors.Join(err, deleteMatching(s.collection.Maps[bpf.ResourcesMapRegions], &regionKey, &region, func() bool {
+		return region.EndedNs != 0 && now > region.EndedNs+uint64(quarantine)
+	}))
 }
 
 // coreModules are the modules that the probes stand in. Their types are those of

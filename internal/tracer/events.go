@@ -32,6 +32,7 @@ func decodeSlow(raw []byte) (verbs.Completion, uint16, error) {
 		VendorError: event.VendorError,
 		WRID:        event.WrId,
 		Bytes:       event.Bytes,
+		LocalKey:    event.Lkey,
 		Requests:    event.Requests,
 		Outstanding: event.Outstanding,
 		Posted:      event.PostedNs,

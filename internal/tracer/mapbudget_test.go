@@ -17,10 +17,10 @@ func TestMapsFitTheirBound(t *testing.T) {
 	}{
 		{1, defaultMapBytes, 7000, true},
 		{2, defaultMapBytes, 7000, true},
-		{64, defaultMapBytes, 7000, true},
-		{256, defaultMapBytes, 6000, true},
-		{1024, defaultMapBytes, 4000, true},
-		{256, 20 << 20, fewestSegments, true},
+		{64, defaultMapBytes, 6800, true},
+		{256, defaultMapBytes, 5900, true},
+		{1024, defaultMapBytes, 3100, true},
+		{256, 21 << 20, fewestSegments, true},
 		{2, 4 << 20, 0, false},
 		{256, 4 << 20, 0, false},
 	} {

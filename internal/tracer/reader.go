@@ -74,6 +74,7 @@ func (t *Tracer) deliver(c verbs.Completion, device uint16) {
 	if qp, ok := t.resources.find(c.Queue, c.Device); ok {
 		describeCompletion(&c, &qp)
 	}
+	c.Memory = t.resources.memoryOf(c.Queue.Process, c.Device, c.LocalKey, c.Posted)
 	switch {
 	case c.Poster.TID == c.Poller.TID:
 		c.Poster.Name = c.Poller.Name

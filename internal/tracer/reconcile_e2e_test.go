@@ -143,8 +143,35 @@ func (r *run) checkPairs() []pair {
 	if total := uint64(len(right)+len(wrong)) + dropped; total != r.matched() && r.truth.Scenario != "fork-exec" {
 		r.t.Errorf("%d pairs checked and %d reports dropped, but %d were matched", len(right)+len(wrong), dropped, r.matched())
 	}
+	r.checkKeys(right)
 	r.t.Logf("%d pairs right, %d wrong; %+v; lost %v", len(right), len(wrong), r.completions(), r.losses())
 	return right
+}
+
+// simulatedKey is the local key of the only region that the workload has of each
+// device.
+const simulatedKey = 0x100
+
+// checkKeys demands that requests name that region. Through the extended verbs half
+// of the data is inline, and names none.
+func (r *run) checkKeys(pairs []pair) {
+	r.t.Helper()
+	keyed, data := 0, 0
+	for _, p := range pairs {
+		switch key := p.seen.LocalKey; {
+		case key == simulatedKey:
+			keyed++
+		case key != 0:
+			r.t.Errorf("a request of %d bytes has the key %#x", p.seen.Bytes, key)
+			return
+		}
+		if p.seen.Bytes > 0 {
+			data++
+		}
+	}
+	if keyed < data/3 {
+		r.t.Errorf("%d of %d requests with data name their memory", keyed, data)
+	}
 }
 
 // checkBooks demands that every work request and completion is accounted for,

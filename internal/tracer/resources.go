@@ -27,8 +27,8 @@ const (
 // concurrent use, but for refresh and close, which one goroutine calls.
 type resources struct {
 	log *slog.Logger
-	// most is how many QPs find room.
-	most uint32
+	// bound is that of all maps.
+	bound uint64
 	// state is that of the modules when they were last looked at.
 	state string
 
@@ -43,7 +43,7 @@ type resources struct {
 }
 
 func newResources(cfg Config) *resources {
-	return &resources{log: cfg.Logger, most: kernelQPs(cfg.MaxMapBytes)}
+	return &resources{log: cfg.Logger, bound: cfg.MaxMapBytes}
 }
 
 // refresh probes the RDMA core when it, or a part of it, was loaded since the
@@ -59,7 +59,7 @@ func (r *resources) refresh() (changed bool) {
 	if state == "" {
 		return true
 	}
-	side, missing, err := loadCore(r.most, strings.Contains(state, userModule))
+	side, missing, err := loadCore(r.bound, strings.Contains(state, userModule))
 	if err != nil {
 		r.log.Warn("the control path is not seen in the kernel: CQ numbers, addresses and asynchronous events are missing", "error", err)
 		return true
@@ -102,6 +102,9 @@ func (r *resources) addLosses(to map[string]uint64) {
 	to["kernel_qp_map_full"] = lost.qps
 	to["kernel_call_not_followed"] = lost.calls
 	to["async_event_ring_buffer_full"] = lost.events
+	to["region_map_full"] = lost.regions
+	to["registration_map_full"] = lost.registrations
+	to["registration_not_followed"] = lost.regionCalls
 }
 
 // probeInfo describes the probes, false when there are none.

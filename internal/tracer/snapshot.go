@@ -198,6 +198,9 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	if snapshot.Rejected, err = t.side.readRejected(t.devices.name); err != nil {
 		return verbs.Snapshot{}, err
 	}
+	if snapshot.Registrations, err = t.readRegistrations(); err != nil {
+		return verbs.Snapshot{}, err
+	}
 	queues, books, outstanding, err := t.side.readQueues(now, t.interval, t.books, t.devices.name)
 	if err != nil {
 		return verbs.Snapshot{}, err
@@ -334,13 +337,14 @@ func (t *Tracer) forgetExited() error {
 		return isGone(rejectedKey.Tgid, rejectedKey.Incarnation)
 	})
 	for process := range gone {
+		delete(t.registrants, process)
 		for key := range t.books.emptied {
 			if key.process == process {
 				delete(t.books.emptied, key)
 			}
 		}
 	}
-	return errors.Join(series, posts)
+	return errors.Join(series, posts, t.resources.forgetRegions(isGone))
 }
 
 // deleteMatching removes the entries of a hash map for which matches reports

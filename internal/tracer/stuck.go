@@ -51,12 +51,13 @@ func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint6
 		Operation:   verbs.Operation(entry.Operation),
 		WRID:        entry.WrId,
 		Bytes:       uint64(entry.Bytes),
+		LocalKey:    entry.Lkey,
 		Posted:      entry.PostedNs,
 		Age:         time.Duration(now - entry.PostedNs),
 		Outstanding: q.Outstanding,
 		Poster: verbs.Thread{
 			TID:  entry.Tid,
-			CPU:  entry.Cpu,
+			CPU:  uint32(entry.Cpu),
 			Name: t.threadName(processOf(&q.Key), entry.Tid),
 		},
 	}
@@ -66,5 +67,6 @@ func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint6
 	if qp, ok := t.resources.find(s.Queue, s.Device); ok {
 		describeStuck(&s, &qp)
 	}
+	s.Memory = t.resources.memoryOf(s.Queue.Process, s.Device, s.LocalKey, s.Posted)
 	return s
 }

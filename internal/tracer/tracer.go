@@ -73,8 +73,11 @@ type Tracer struct {
 	ending map[verbs.ProcessID]time.Time
 	exited map[verbs.ProcessID]bool
 	// decided are the processes that were asked about in TakesProcess.
-	decided  map[verbs.ProcessID]bool
-	reported map[stuckKey]bool
+	decided map[verbs.ProcessID]bool
+	// registrants are the processes that registered memory; true are those that
+	// are traced.
+	registrants map[verbs.ProcessID]bool
+	reported    map[stuckKey]bool
 	// looking are the processes that are being looked into, with a way to ask
 	// for one more look.
 	looking    map[uint32]chan struct{}
@@ -133,6 +136,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		ending:      map[verbs.ProcessID]time.Time{},
 		exited:      map[verbs.ProcessID]bool{},
 		decided:     map[verbs.ProcessID]bool{},
+		registrants: map[verbs.ProcessID]bool{},
 		reported:    map[stuckKey]bool{},
 		looking:     map[uint32]chan struct{}{},
 		extended:    make(chan struct{}, 1),
@@ -284,6 +288,7 @@ func (t *Tracer) scan() error {
 		t.dropDuplicates(),
 		t.libraries.reap(),
 		t.endDestroyed(now),
+		t.decideAboutRegistrants(),
 	}
 	t.decideAboutAll()
 	for process, since := range t.ending {
@@ -325,6 +330,11 @@ func (t *Tracer) endDead(now uint64) error {
 		}
 		return nil
 	})}
+	for id := range t.registrants {
+		if _, ends := t.ending[id]; !ends && !t.exited[id] {
+			known[id] = true
+		}
+	}
 	current := map[uint32]uint64{}
 	for id := range known {
 		current[id.TGID] = max(current[id.TGID], id.Incarnation)

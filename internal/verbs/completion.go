@@ -83,6 +83,10 @@ type Completion struct {
 	WRID        uint64
 	// Bytes is the payload of the whole unit, from the posted requests.
 	Bytes uint64
+	// LocalKey is the lkey of the first scatter/gather element of the signaled
+	// request, 0 when there is none. Memory is what was registered under it.
+	LocalKey uint32
+	Memory   Memory
 	// Requests counts the work requests of the unit, the silently retired
 	// unsignaled ones included; at least 1.
 	Requests uint32
@@ -138,6 +142,9 @@ type Stuck struct {
 	Operation   Operation
 	WRID        uint64
 	Bytes       uint64
+	// LocalKey and Memory are as in Completion.
+	LocalKey uint32
+	Memory   Memory
 	// Posted is in nanoseconds of CLOCK_MONOTONIC, Age at the time of the scan.
 	Posted      uint64
 	Age         time.Duration

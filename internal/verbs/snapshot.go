@@ -148,6 +148,7 @@ type Snapshot struct {
 	UntrackedQueues uint64
 	Rejected        []RejectedPosts
 	Empty           []ReceiveEmpty
+	Registrations   []Registrations
 	WQEs            WQEBalance
 	Completions     CompletionBalance
 	// Losses counts what was lost by reason, since the start.

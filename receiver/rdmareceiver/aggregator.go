@@ -34,6 +34,8 @@ type aggregator struct {
 	counters map[verbs.SeriesKey]*verbs.Series
 	rejected map[rejectedKey]uint64
 	empty    map[emptyKey]uint64
+	// registered is what processes registered until the last snapshot.
+	registered map[registrationsKey]verbs.Registrations
 	// transmitted is the payload that each device sent, of all processes so far.
 	transmitted map[string]uint64
 
@@ -68,8 +70,8 @@ func newAggregator(cfg *Config, identify func(verbs.ProcessID) *identity, errnoN
 		maxSeries: cfg.MaxSeries, breakdown: newBreakdown(cfg.MetricAttributes), identify: identify, errnoName: errnoName,
 		series: map[seriesKey]*series{}, owners: map[owner]*ownerState{},
 		counters: map[verbs.SeriesKey]*verbs.Series{}, rejected: map[rejectedKey]uint64{}, empty: map[emptyKey]uint64{},
-		transmitted: map[string]uint64{},
-		started:     started, previous: started,
+		registered: map[registrationsKey]verbs.Registrations{}, transmitted: map[string]uint64{},
+		started: started, previous: started,
 	}
 }
 
@@ -82,6 +84,7 @@ func (a *aggregator) add(snap *verbs.Snapshot, now pcommon.Timestamp) (ended []s
 	a.addCounters(snap)
 	a.addRejected(snap)
 	a.addEmpty(snap)
+	a.addRegistrations(snap)
 	a.addQueues(snap)
 	a.addProbes(snap)
 	ended = append(a.endGauges(), a.endOwners(now)...)
@@ -129,6 +132,9 @@ func processesOf(snap *verbs.Snapshot) map[verbs.ProcessID]bool {
 	}
 	for i := range snap.Empty {
 		found[snap.Empty[i].Process] = true
+	}
+	for i := range snap.Registrations {
+		found[snap.Registrations[i].Process] = true
 	}
 	return found
 }
@@ -237,10 +243,7 @@ func (a *aggregator) addEmpty(snap *verbs.Snapshot) {
 }
 
 func (a *aggregator) addQueues(snap *verbs.Snapshot) {
-	exited := make(map[verbs.ProcessID]bool, len(snap.Exited))
-	for _, process := range snap.Exited {
-		exited[process] = true
-	}
+	exited := exitedIn(snap)
 	for i := range snap.Queues {
 		if q := &snap.Queues[i]; !exited[q.ID.Process] {
 			a.addQueue(q)

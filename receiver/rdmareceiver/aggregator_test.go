@@ -88,6 +88,14 @@ func fullSnapshot() verbs.Snapshot {
 			{Process: trainer, Device: "mlx5_0", Errno: 0, Count: 3},
 		},
 		Empty: []verbs.ReceiveEmpty{{Process: trainer, Device: "mlx5_0", Count: 5}},
+		Registrations: []verbs.Registrations{
+			{
+				Process: trainer, Device: "mlx5_0", Kind: verbs.MemoryDMABuf, Count: 20, Bytes: 20 << 20, Time: 3 * time.Millisecond,
+				DeregistrationTime: time.Millisecond, Regions: 12, RegionBytes: 12 << 20,
+			},
+			{Process: trainer, Device: "mlx5_0", Kind: verbs.MemoryHost, Errno: 12, Count: 2, Time: time.Millisecond},
+			{Process: trainer, Device: "mlx5_0", Regions: 3, RegionBytes: 4096},
+		},
 		Probes: []verbs.ProbeInfo{
 			{Library: "/usr/lib/libmlx5.so.1", Provider: "mlx5", Functions: []string{"poll_cq"}, Mode: "site", Used: true, Observed: 1},
 			{Library: "/usr/lib/libmlx5.so.1", Provider: "mlx5", Functions: []string{"post_send", "post_recv"}, Mode: "windows", Used: true, Observed: 1},

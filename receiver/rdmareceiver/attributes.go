@@ -20,10 +20,15 @@ const (
 	attributeDevicePort       = "rdma.device.port"
 	attributeDirection        = "network.io.direction"
 	attributeErrorType        = "error.type"
+	attributeGPUPCIAddress    = "rdma.gpu.pci.address"
+	attributeGPURelation      = "rdma.gpu.relation"
+	attributeGPUUUID          = "rdma.gpu.uuid"
 	attributeLocalRank        = "rdma.local_rank"
 	attributeLocalAddress     = "network.local.address"
 	attributeLocalGID         = "rdma.local.gid"
 	attributeLocality         = "rdma.numa.locality"
+	attributeMemoryExporter   = "rdma.memory.exporter"
+	attributeMemoryKind       = "rdma.memory.kind"
 	attributeOperation        = "rdma.operation.name"
 	attributeOutstanding      = "rdma.sq.outstanding"
 	attributePID              = "process.pid"
@@ -102,6 +107,19 @@ type queueFacts struct {
 	operation   verbs.Operation
 	bytes       uint64
 	outstanding uint32
+}
+
+// putMemory puts where the memory of the request is, and how far from the device.
+func putMemory(to pcommon.Map, m verbs.Memory, device string, where topology) {
+	putString(to, attributeMemoryKind, m.Kind.String())
+	putString(to, attributeMemoryExporter, m.Exporter)
+	if m.GPU == "" {
+		return
+	}
+	to.PutStr(attributeGPUUUID, m.GPU)
+	address, relation := where.GPU(m.GPU, device)
+	putString(to, attributeGPUPCIAddress, address)
+	putString(to, attributeGPURelation, string(relation))
 }
 
 // putProcess puts the process and its place in the job; a consumer in the kernel

@@ -73,7 +73,9 @@ func metricsWith(asked MetricAttribute) map[string]bool {
 	switch asked {
 	case MetricAttributePID, MetricAttributeRank:
 		add("rdma.wqe.duration", "rdma.wqe.stage.time", "rdma.wqe.excess_time", "rdma.wqe.completions",
-			"rdma.wqe.slow_completions", "rdma.io", "rdma.sq.rejected_posts", "rdma.rq.empty")
+			"rdma.wqe.slow_completions", "rdma.io", "rdma.sq.rejected_posts", "rdma.rq.empty",
+			"rdma.mr.registrations", "rdma.mr.registration.size", "rdma.mr.registration.time", "rdma.mr.deregistration.time",
+			"rdma.mr.regions", "rdma.mr.registered")
 		fallthrough
 	case MetricAttributeQPNumber:
 		add("rdma.rq.outstanding")

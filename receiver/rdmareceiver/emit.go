@@ -167,6 +167,18 @@ func (m *metricsEmitter) record(p point, now pcommon.Timestamp) {
 		b.RecordRdmaRqOutstandingDataPoint(now, v, k.device)
 	case rqEmpty:
 		b.RecordRdmaRqEmptyDataPoint(now, v, k.device)
+	case mrRegistrations:
+		b.RecordRdmaMrRegistrationsDataPoint(now, v, k.device, append(memoryKind(k), errorType(k)...)...)
+	case mrRegistrationSize:
+		b.RecordRdmaMrRegistrationSizeDataPoint(now, v, k.device, memoryKind(k)...)
+	case mrRegistrationTime:
+		b.RecordRdmaMrRegistrationTimeDataPoint(now, seconds, k.device, memoryKind(k)...)
+	case mrDeregistrationTime:
+		b.RecordRdmaMrDeregistrationTimeDataPoint(now, seconds, k.device, memoryKind(k)...)
+	case mrRegions:
+		b.RecordRdmaMrRegionsDataPoint(now, v, k.device, memoryKind(k)...)
+	case mrRegistered:
+		b.RecordRdmaMrRegisteredDataPoint(now, v, k.device, memoryKind(k)...)
 	case queueCount:
 		b.RecordRdmaQueuesDataPoint(now, v, k.device, metadata.MapAttributeRdmaQueueState[k.detail])
 	case probeMode:

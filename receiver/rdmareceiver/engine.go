@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/process"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
@@ -111,9 +112,17 @@ type processSource interface {
 	Facts(id verbs.ProcessID) (process.Facts, error)
 }
 
-// topology knows on which NUMA node things are; ok is false where the machine
+// numaNodes knows on which NUMA node things are; ok is false where the machine
 // does not say.
-type topology interface {
+type numaNodes interface {
 	DeviceNode(device string) (node int, ok bool)
 	CPUNode(cpu int) (node int, ok bool)
+}
+
+// topology knows where things are.
+type topology interface {
+	numaNodes
+	// GPU returns the PCI address of the GPU with a UUID, and how far it is from a
+	// device; "" where that is not known.
+	GPU(uuid, device string) (address string, relation fabric.Relation)
 }

@@ -68,7 +68,7 @@ func openHost(root string, logger *slog.Logger) (host, error) {
 	return host{
 		facts:          readHostFacts(root, logger),
 		processes:      process.NewCache(facts, processCacheSize),
-		topology:       machine,
+		topology:       machineTopology{machine, newGPUs(machine, proc)},
 		rate:           machine.RateBytesPerSecond,
 		executable:     func(pid int) string { return executable(facts, pid) },
 		listQueuePairs: func() { listQueuePairs(root, logger) },

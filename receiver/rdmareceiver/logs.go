@@ -81,7 +81,7 @@ func fillStuckRecord(record plog.LogRecord, e *stuckEvent, in surroundings) {
 		record.SetSpanID(pcommon.SpanID(trace.SpanID))
 	}
 	to := record.Attributes()
-	to.EnsureCapacity(36)
+	to.EnsureCapacity(41)
 	putQueue(to, queueFacts{
 		id: s.Queue, kind: s.QPType, remote: s.RemoteQP, cq: s.CQ, cqNumber: s.CQNumber, hasCQNumber: s.HasCQNumber,
 		cqSize: s.CQSize, device: s.Device, port: s.Port,
@@ -90,6 +90,7 @@ func fillStuckRecord(record plog.LogRecord, e *stuckEvent, in surroundings) {
 	putProcess(to, s.Queue.Process, e.process)
 	putSetup(to, &s.Setup)
 	putPath(to, &s.Path, in.peerAddresses)
+	putMemory(to, s.Memory, s.Device, in.topology)
 	putPoster(to, s.Poster, s.Device, in.topology)
 	to.PutDouble(attributeWQEAge, secondsOf(s.Age))
 }

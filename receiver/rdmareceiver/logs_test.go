@@ -15,7 +15,7 @@ func theStuck() verbs.Stuck {
 		Queue: c.Queue, QPType: c.QPType, RemoteQP: c.RemoteQP, CQ: c.CQ,
 		CQNumber: c.CQNumber, HasCQNumber: c.HasCQNumber, CQSize: c.CQSize, Setup: c.Setup, Path: c.Path, Device: c.Device, Port: c.Port,
 		Operation: verbs.OpRDMARead, WRID: 78, Bytes: 65536, Posted: 5_000_000_000, Age: 1_250 * time.Millisecond,
-		Outstanding: 3, Poster: c.Poster,
+		Outstanding: 3, Poster: c.Poster, LocalKey: c.LocalKey, Memory: c.Memory,
 	}
 }
 
@@ -63,6 +63,7 @@ func TestLogsGolden(t *testing.T) {
 	ofNobody := theStuck()
 	ofNobody.Queue.Process, ofNobody.Poster, ofNobody.CQ, ofNobody.Port = nobody, verbs.Thread{}, 0, 0
 	ofNobody.HasCQNumber, ofNobody.CQSize, ofNobody.Setup, ofNobody.Path = false, 0, verbs.Setup{}, verbs.Path{}
+	ofNobody.LocalKey, ofNobody.Memory = 0, verbs.Memory{}
 	batch := logBatch{
 		slow:  theEvents(t, false, fullCompletion(), bareCompletion()),
 		stuck: []stuckEvent{theStuckEvent(theStuck()), theStuckEvent(ofNobody)},

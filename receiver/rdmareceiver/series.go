@@ -28,6 +28,12 @@ const (
 	sqRejectedPosts
 	rqOutstanding
 	rqEmpty
+	mrRegistrations
+	mrRegistrationSize
+	mrRegistrationTime
+	mrDeregistrationTime
+	mrRegions
+	mrRegistered
 	queueCount
 	probeMode
 	probeShare
@@ -50,7 +56,7 @@ const (
 // fold says how the instrument combines values.
 func (i instrument) fold() fold {
 	switch i {
-	case sqOutstanding, sqLimit, rqOutstanding, queueCount, probeMode:
+	case sqOutstanding, sqLimit, rqOutstanding, mrRegions, mrRegistered, queueCount, probeMode:
 		return foldSum
 	case wqeOldestOutstanding, sqPeakOutstanding, sqUtilization:
 		return foldMax
@@ -67,8 +73,8 @@ type seriesKey struct {
 	queue      queue
 	instrument instrument
 	device     string
-	// detail is the operation, stage, cause, direction, queue state or mode, where
-	// the instrument has one.
+	// detail is the operation, stage, cause, direction, kind of memory, queue state
+	// or mode, where the instrument has one.
 	detail string
 	// errorType is the status or error number of a failure.
 	errorType string

@@ -85,7 +85,7 @@ func statusMessage(c *verbs.Completion) string {
 // putSlow puts the attributes of a slow or failed completion.
 func putSlow(to pcommon.Map, e *slowEvent, in surroundings) {
 	c := &e.completion
-	to.EnsureCapacity(56)
+	to.EnsureCapacity(61)
 	putQueue(to, queueFacts{
 		id: c.Queue, kind: c.QPType, remote: c.RemoteQP, cq: c.CQ, cqNumber: c.CQNumber, hasCQNumber: c.HasCQNumber,
 		cqSize: c.CQSize, device: c.Device, port: c.Port,
@@ -94,6 +94,7 @@ func putSlow(to pcommon.Map, e *slowEvent, in surroundings) {
 	putProcess(to, c.Queue.Process, e.process)
 	putSetup(to, &c.Setup)
 	putPath(to, &c.Path, in.peerAddresses)
+	putMemory(to, c.Memory, c.Device, in.topology)
 	putPoster(to, c.Poster, c.Device, in.topology)
 	putPoller(to, c.Poller, in.topology)
 	putOutcome(to, c)

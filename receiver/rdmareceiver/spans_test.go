@@ -20,6 +20,7 @@ func fullCompletion() verbs.Completion {
 		QPType: 2, RemoteQP: 0x4321, CQ: 0x7f0000002000, CQNumber: 12, HasCQNumber: true,
 		CQSize: 511, Setup: theSetup(), Path: thePath(), Device: "mlx5_0", Port: 1,
 		Operation: verbs.OpRDMAWrite, WRID: 77, Bytes: 4 << 20, Requests: 8, Outstanding: 12,
+		LocalKey: 0x1fff00, Memory: verbs.Memory{Kind: verbs.MemoryDMABuf, Exporter: "nvidia", GPU: "GPU-1"},
 		Posted: 5_000_100_000, Delivered: 5_000_550_000,
 		Stages: [verbs.NumStages]time.Duration{
 			verbs.StagePost: 1_000, verbs.StageQueue: 49_000, verbs.StageDevice: 390_000, verbs.StagePoll: 10_000,
@@ -86,6 +87,7 @@ func eventsWith(t *testing.T, change func(*Config), completions ...verbs.Complet
 func onRemoteNode() verbs.Completion {
 	c := fullCompletion()
 	c.Device, c.Port = "mlx5_1", 0
+	c.Memory = verbs.Memory{Kind: verbs.MemoryHost}
 	c.HasCQNumber, c.CQSize, c.Setup, c.Path = false, 0, verbs.Setup{}, verbs.Path{}
 	c.Known = 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageCompletion
 	c.Stages = [verbs.NumStages]time.Duration{

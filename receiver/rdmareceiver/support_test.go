@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/process"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
@@ -119,6 +120,9 @@ func (p listedProcesses) Facts(id verbs.ProcessID) (process.Facts, error) {
 type listedNodes struct {
 	devices map[string]int
 	cpus    map[int]int
+	// gpus has the addresses of GPUs, all of which are behind the same switch as
+	// every device.
+	gpus map[string]string
 }
 
 func (n listedNodes) DeviceNode(device string) (int, bool) {
@@ -129,6 +133,14 @@ func (n listedNodes) DeviceNode(device string) (int, bool) {
 func (n listedNodes) CPUNode(cpu int) (int, bool) {
 	node, ok := n.cpus[cpu]
 	return node, ok
+}
+
+func (n listedNodes) GPU(uuid, _ string) (string, fabric.Relation) {
+	address, ok := n.gpus[uuid]
+	if !ok {
+		return "", ""
+	}
+	return address, fabric.RelationPIX
 }
 
 // countedIDs makes ids that a golden file can hold.
@@ -168,6 +180,7 @@ func theHost() host {
 		topology: listedNodes{
 			devices: map[string]int{"mlx5_0": 0, "mlx5_1": 1},
 			cpus:    map[int]int{3: 0, 40: 1},
+			gpus:    map[string]string{"GPU-1": "0000:1b:00.0"},
 		},
 		executable: func(int) string { return "python3" },
 		rate:       func(string) (float64, bool) { return 50e9, true },

@@ -29,7 +29,7 @@ func TestLocalityOfRecordedTrees(t *testing.T) {
 	} {
 		topology := fabric.NewReader(fabrictest.Tree(t, test.tree))
 		attributes := pcommon.NewMap()
-		putPoster(attributes, verbs.Thread{TID: 7, CPU: test.cpu}, test.device, topology)
+		putPoster(attributes, verbs.Thread{TID: 7, CPU: test.cpu}, test.device, machineTopology{numaNodes: topology})
 		got := map[string]any{}
 		for _, key := range []string{attributeDeviceNode, attributeCPUNode, attributeLocality} {
 			if value, ok := attributes.Get(key); ok {

@@ -79,6 +79,15 @@ func (g *Guest) watchMidstream(ctx context.Context, pairs []*pair, w *witness) (
 	if err := pause(ctx, 8*time.Second); err != nil {
 		return "", err
 	}
+	// Their memory was registered before the collector started, too.
+	var regions string
+	for _, p := range pairs {
+		text, err := c.liveRegions(ctx, p.client, string(p.run.Tool), clientDevice)
+		if err != nil {
+			return "", err
+		}
+		regions += text + "; "
+	}
 	for _, p := range pairs {
 		if exited, status := p.client.exited(); exited {
 			return "", fmt.Errorf("%s ended (%v): %s", p.client.name(), status, p.client.outputTail())
@@ -96,7 +105,8 @@ func (g *Guest) watchMidstream(ctx context.Context, pairs []*pair, w *witness) (
 	if _, err := c.metrics(); err != nil {
 		return "", err
 	}
-	return c.midstreamText(pairs, watched, atReady, atEnd)
+	text, err := c.midstreamText(pairs, watched, atReady, atEnd)
+	return regions + text, err
 }
 
 // midstreamText holds the counts of both clients together against the

@@ -9,16 +9,19 @@ import (
 	"strconv"
 )
 
-// kernelResource is a QP or a CQ as the rdma tool prints it.
+// kernelResource is a QP, a CQ or a memory region as the rdma tool prints it.
 type kernelResource struct {
 	Device   string `json:"ifname"`
 	PID      int    `json:"pid"`
 	QPNumber *int   `json:"lqpn"`
 	RemoteQP *int   `json:"rqpn"`
 	CQNumber *int   `json:"cqn"`
+	// Length is that of a region, in bytes.
+	Length *uint64 `json:"mrlen"`
 }
 
-// resourcesOf lists the QPs ("qp") or CQs ("cq") of a process.
+// resourcesOf lists the QPs ("qp"), CQs ("cq") or memory regions ("mr") of a
+// process.
 func resourcesOf(ctx context.Context, kind string, pid int) ([]kernelResource, error) {
 	out, err := run(ctx, "rdma", "-j", "resource", "show", kind)
 	if err != nil {

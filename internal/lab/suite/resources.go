@@ -14,8 +14,8 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
 )
 
-// resourcesAreListed holds the queue pairs and Completion Queues of our netlink
-// dump against those that the rdma tool prints, while a job runs.
+// resourcesAreListed holds the queue pairs, Completion Queues and memory regions of
+// our netlink dump against those that the rdma tool prints, while a job runs.
 func resourcesAreListed(ctx context.Context, g *Guest) (string, error) {
 	p, err := g.startPair(ctx, perftest.Run{Tool: perftest.ReadLatency, Iterations: 200_000, Size: 64})
 	if err != nil {
@@ -49,6 +49,10 @@ func compareResources(ctx context.Context, resources *fabric.Resources) (string,
 	if err != nil {
 		return "", err
 	}
+	mrs, err := resources.MRs()
+	if err != nil {
+		return "", err
+	}
 	after, err := printedResources(ctx)
 	if err != nil || before != after || strings.Count(after, "type RC") != 2 {
 		return "", err
@@ -60,10 +64,14 @@ func compareResources(ctx context.Context, resources *fabric.Resources) (string,
 	for _, q := range cqs {
 		failed = append(failed, printed(after, fmt.Sprintf("dev %s cqn %d cqe %d ", q.Device, *q.Number, q.Entries), owner(q.Owner)))
 	}
-	if lines := strings.Count(after, "\n"); lines != len(qps)+len(cqs) {
-		failed = append(failed, fmt.Errorf("%d resources listed, the rdma tool prints %d", len(qps)+len(cqs), lines))
+	for _, m := range mrs {
+		failed = append(failed, printed(after, fmt.Sprintf("dev %s mrn ", m.Device), fmt.Sprintf("mrlen %d ", m.Bytes), owner(m.Owner)))
 	}
-	return fmt.Sprintf("%d queue pairs and %d Completion Queues, as the rdma tool prints them", len(qps), len(cqs)), errors.Join(failed...)
+	if lines, listed := strings.Count(after, "\n"), len(qps)+len(cqs)+len(mrs); lines != listed {
+		failed = append(failed, fmt.Errorf("%d resources listed, the rdma tool prints %d", listed, lines))
+	}
+	return fmt.Sprintf("%d queue pairs, %d Completion Queues and %d memory regions, as the rdma tool prints them",
+		len(qps), len(cqs), len(mrs)), errors.Join(failed...)
 }
 
 // sequenceNumbers are what changes while a job runs.
@@ -72,7 +80,8 @@ var sequenceNumbers = regexp.MustCompile(`[rs]q-psn [0-9]+ `)
 func printedResources(ctx context.Context) (string, error) {
 	qps, errQPs := run(ctx, "rdma", "resource", "show", "qp")
 	cqs, errCQs := run(ctx, "rdma", "resource", "show", "cq")
-	return sequenceNumbers.ReplaceAllString(qps, "") + cqs, errors.Join(errQPs, errCQs)
+	mrs, errMRs := run(ctx, "rdma", "resource", "show", "mr")
+	return sequenceNumbers.ReplaceAllString(qps, "") + cqs + mrs, errors.Join(errQPs, errCQs, errMRs)
 }
 
 // printed fails unless one line has all of the words.

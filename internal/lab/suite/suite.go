@@ -34,6 +34,8 @@ func All() []Test {
 		Test{"port counters are the driver's", portCounters},
 		Test{"resources are listed", resourcesAreListed},
 		Test{"NVMe over Fabrics is seen", nvmeIsSeen},
+		Test{"memory registrations are counted", registrationsAreCounted},
+		Test{"registered memory of ib_send_bw is the kernel's", registeredIsTheKernels},
 		Test{"rping is seen", rpingIsSeen},
 		Test{"ibv_rc_pingpong is seen", pingpongIsSeen},
 		Test{"extended verbs are seen", extendedIsSeen},

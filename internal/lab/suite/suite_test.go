@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -359,6 +360,39 @@ func TestSumsOfAllRuns(t *testing.T) {
 	for _, s := range sums {
 		if s.match.Attributes["network.io.direction"] == "transmit" && s.match.Attributes["rdma.device.name"] == clientDevice && s.want != 5000 {
 			t.Errorf("%d bytes sent, want 5000", s.want)
+		}
+	}
+}
+
+func TestParseRegions(t *testing.T) {
+	said, err := parseRegions("failed 14 dmabuf 95 registered 1000 released 20\n")
+	want := regionsSaid{failed: syscall.EFAULT, dmabuf: syscall.EOPNOTSUPP, registering: time.Microsecond, releasing: 20}
+	if err != nil || said != want {
+		t.Errorf("%+v, %v", said, err)
+	}
+	if _, err := parseRegions("failed 14\n"); err == nil {
+		t.Error("half a line passes")
+	}
+}
+
+// A dma-buf that the device refused is counted with its error, and has no memory.
+func TestExpectedRegions(t *testing.T) {
+	for dmabuf, live := range map[syscall.Errno]uint64{0: 1, syscall.EOPNOTSUPP: 0} {
+		for _, s := range expectedRegions(regionsSaid{failed: syscall.EFAULT, dmabuf: dmabuf}) {
+			a := s.match.Attributes
+			if a["rdma.memory.kind"] != "dmabuf" {
+				continue
+			}
+			switch s.match.Metric {
+			case "rdma.mr.registrations":
+				if s.want != 1 || (a["error.type"] == "") != (dmabuf == 0) {
+					t.Errorf("dma-buf %d: %+v", dmabuf, s)
+				}
+			case "rdma.mr.regions":
+				if s.want != live {
+					t.Errorf("dma-buf %d: %+v", dmabuf, s)
+				}
+			}
 		}
 	}
 }

@@ -44,7 +44,7 @@ func record(directory string) error {
 	if err := dump(conn, directory, "device", 1, 0); err != nil {
 		return fmt.Errorf("dump the devices: %w", err)
 	}
-	for name, command := range map[string]uint16{"qp": 10, "cq": 12} {
+	for name, command := range map[string]uint16{"qp": 10, "cq": 12, "mr": 13} {
 		for index := range uint32(maxDevices) {
 			err := dump(conn, directory, fmt.Sprintf("%s-%d", name, index), command, index)
 			if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {

@@ -358,6 +358,301 @@ func (ms *RdmaIoMetricConfig) Validate() error {
 	return nil
 }
 
+// RdmaMrDeregistrationTimeMetricAttributeKey specifies the key of an attribute for the rdma.mr.deregistration.time metric.
+type RdmaMrDeregistrationTimeMetricAttributeKey string
+
+const (
+	RdmaMrDeregistrationTimeMetricAttributeKeyRdmaDeviceName RdmaMrDeregistrationTimeMetricAttributeKey = "rdma.device.name"
+	RdmaMrDeregistrationTimeMetricAttributeKeyRdmaMemoryKind RdmaMrDeregistrationTimeMetricAttributeKey = "rdma.memory.kind"
+)
+
+// RdmaMrDeregistrationTimeMetricConfig provides config for the rdma.mr.deregistration.time metric.
+type RdmaMrDeregistrationTimeMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                       `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaMrDeregistrationTimeMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaMrDeregistrationTimeMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaMrDeregistrationTimeMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaMrDeregistrationTimeMetricAttributeKeyRdmaDeviceName, RdmaMrDeregistrationTimeMetricAttributeKeyRdmaMemoryKind:
+		default:
+			return fmt.Errorf("metric rdma.mr.deregistration.time doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.memory.kind]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaMrRegionsMetricAttributeKey specifies the key of an attribute for the rdma.mr.regions metric.
+type RdmaMrRegionsMetricAttributeKey string
+
+const (
+	RdmaMrRegionsMetricAttributeKeyRdmaDeviceName RdmaMrRegionsMetricAttributeKey = "rdma.device.name"
+	RdmaMrRegionsMetricAttributeKeyRdmaMemoryKind RdmaMrRegionsMetricAttributeKey = "rdma.memory.kind"
+)
+
+// RdmaMrRegionsMetricConfig provides config for the rdma.mr.regions metric.
+type RdmaMrRegionsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                            `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaMrRegionsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaMrRegionsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaMrRegionsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaMrRegionsMetricAttributeKeyRdmaDeviceName, RdmaMrRegionsMetricAttributeKeyRdmaMemoryKind:
+		default:
+			return fmt.Errorf("metric rdma.mr.regions doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.memory.kind]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaMrRegisteredMetricAttributeKey specifies the key of an attribute for the rdma.mr.registered metric.
+type RdmaMrRegisteredMetricAttributeKey string
+
+const (
+	RdmaMrRegisteredMetricAttributeKeyRdmaDeviceName RdmaMrRegisteredMetricAttributeKey = "rdma.device.name"
+	RdmaMrRegisteredMetricAttributeKeyRdmaMemoryKind RdmaMrRegisteredMetricAttributeKey = "rdma.memory.kind"
+)
+
+// RdmaMrRegisteredMetricConfig provides config for the rdma.mr.registered metric.
+type RdmaMrRegisteredMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                               `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaMrRegisteredMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaMrRegisteredMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaMrRegisteredMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaMrRegisteredMetricAttributeKeyRdmaDeviceName, RdmaMrRegisteredMetricAttributeKeyRdmaMemoryKind:
+		default:
+			return fmt.Errorf("metric rdma.mr.registered doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.memory.kind]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaMrRegistrationSizeMetricAttributeKey specifies the key of an attribute for the rdma.mr.registration.size metric.
+type RdmaMrRegistrationSizeMetricAttributeKey string
+
+const (
+	RdmaMrRegistrationSizeMetricAttributeKeyRdmaDeviceName RdmaMrRegistrationSizeMetricAttributeKey = "rdma.device.name"
+	RdmaMrRegistrationSizeMetricAttributeKeyRdmaMemoryKind RdmaMrRegistrationSizeMetricAttributeKey = "rdma.memory.kind"
+)
+
+// RdmaMrRegistrationSizeMetricConfig provides config for the rdma.mr.registration.size metric.
+type RdmaMrRegistrationSizeMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                     `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaMrRegistrationSizeMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaMrRegistrationSizeMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaMrRegistrationSizeMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaMrRegistrationSizeMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationSizeMetricAttributeKeyRdmaMemoryKind:
+		default:
+			return fmt.Errorf("metric rdma.mr.registration.size doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.memory.kind]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaMrRegistrationTimeMetricAttributeKey specifies the key of an attribute for the rdma.mr.registration.time metric.
+type RdmaMrRegistrationTimeMetricAttributeKey string
+
+const (
+	RdmaMrRegistrationTimeMetricAttributeKeyRdmaDeviceName RdmaMrRegistrationTimeMetricAttributeKey = "rdma.device.name"
+	RdmaMrRegistrationTimeMetricAttributeKeyRdmaMemoryKind RdmaMrRegistrationTimeMetricAttributeKey = "rdma.memory.kind"
+)
+
+// RdmaMrRegistrationTimeMetricConfig provides config for the rdma.mr.registration.time metric.
+type RdmaMrRegistrationTimeMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                     `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaMrRegistrationTimeMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaMrRegistrationTimeMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaMrRegistrationTimeMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaMrRegistrationTimeMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationTimeMetricAttributeKeyRdmaMemoryKind:
+		default:
+			return fmt.Errorf("metric rdma.mr.registration.time doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.memory.kind]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaMrRegistrationsMetricAttributeKey specifies the key of an attribute for the rdma.mr.registrations metric.
+type RdmaMrRegistrationsMetricAttributeKey string
+
+const (
+	RdmaMrRegistrationsMetricAttributeKeyRdmaDeviceName RdmaMrRegistrationsMetricAttributeKey = "rdma.device.name"
+	RdmaMrRegistrationsMetricAttributeKeyRdmaMemoryKind RdmaMrRegistrationsMetricAttributeKey = "rdma.memory.kind"
+	RdmaMrRegistrationsMetricAttributeKeyErrorType      RdmaMrRegistrationsMetricAttributeKey = "error.type"
+)
+
+// RdmaMrRegistrationsMetricConfig provides config for the rdma.mr.registrations metric.
+type RdmaMrRegistrationsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                  `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaMrRegistrationsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaMrRegistrationsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaMrRegistrationsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaMrRegistrationsMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationsMetricAttributeKeyRdmaMemoryKind, RdmaMrRegistrationsMetricAttributeKeyErrorType:
+		default:
+			return fmt.Errorf("metric rdma.mr.registrations doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.memory.kind, error.type]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
 // RdmaPortBandwidthLimitMetricAttributeKey specifies the key of an attribute for the rdma.port.bandwidth.limit metric.
 type RdmaPortBandwidthLimitMetricAttributeKey string
 
@@ -1947,6 +2242,12 @@ type MetricsConfig struct {
 	RdmaDevicePcieStallTime           RdmaDevicePcieStallTimeMetricConfig           `mapstructure:"rdma.device.pcie.stall.time"`
 	RdmaDevicePcieStalled             RdmaDevicePcieStalledMetricConfig             `mapstructure:"rdma.device.pcie.stalled"`
 	RdmaIo                            RdmaIoMetricConfig                            `mapstructure:"rdma.io"`
+	RdmaMrDeregistrationTime          RdmaMrDeregistrationTimeMetricConfig          `mapstructure:"rdma.mr.deregistration.time"`
+	RdmaMrRegions                     RdmaMrRegionsMetricConfig                     `mapstructure:"rdma.mr.regions"`
+	RdmaMrRegistered                  RdmaMrRegisteredMetricConfig                  `mapstructure:"rdma.mr.registered"`
+	RdmaMrRegistrationSize            RdmaMrRegistrationSizeMetricConfig            `mapstructure:"rdma.mr.registration.size"`
+	RdmaMrRegistrationTime            RdmaMrRegistrationTimeMetricConfig            `mapstructure:"rdma.mr.registration.time"`
+	RdmaMrRegistrations               RdmaMrRegistrationsMetricConfig               `mapstructure:"rdma.mr.registrations"`
 	RdmaPortBandwidthLimit            RdmaPortBandwidthLimitMetricConfig            `mapstructure:"rdma.port.bandwidth.limit"`
 	RdmaPortCongestionPackets         RdmaPortCongestionPacketsMetricConfig         `mapstructure:"rdma.port.congestion.packets"`
 	RdmaPortCorrectedBits             RdmaPortCorrectedBitsMetricConfig             `mapstructure:"rdma.port.corrected_bits"`
@@ -2017,6 +2318,36 @@ func DefaultMetricsConfig() MetricsConfig {
 			Enabled:             true,
 			AggregationStrategy: AggregationStrategySum,
 			EnabledAttributes:   []RdmaIoMetricAttributeKey{RdmaIoMetricAttributeKeyRdmaDeviceName, RdmaIoMetricAttributeKeyNetworkIoDirection},
+		},
+		RdmaMrDeregistrationTime: RdmaMrDeregistrationTimeMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaMrDeregistrationTimeMetricAttributeKey{RdmaMrDeregistrationTimeMetricAttributeKeyRdmaDeviceName, RdmaMrDeregistrationTimeMetricAttributeKeyRdmaMemoryKind},
+		},
+		RdmaMrRegions: RdmaMrRegionsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaMrRegionsMetricAttributeKey{RdmaMrRegionsMetricAttributeKeyRdmaDeviceName, RdmaMrRegionsMetricAttributeKeyRdmaMemoryKind},
+		},
+		RdmaMrRegistered: RdmaMrRegisteredMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaMrRegisteredMetricAttributeKey{RdmaMrRegisteredMetricAttributeKeyRdmaDeviceName, RdmaMrRegisteredMetricAttributeKeyRdmaMemoryKind},
+		},
+		RdmaMrRegistrationSize: RdmaMrRegistrationSizeMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaMrRegistrationSizeMetricAttributeKey{RdmaMrRegistrationSizeMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationSizeMetricAttributeKeyRdmaMemoryKind},
+		},
+		RdmaMrRegistrationTime: RdmaMrRegistrationTimeMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaMrRegistrationTimeMetricAttributeKey{RdmaMrRegistrationTimeMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationTimeMetricAttributeKeyRdmaMemoryKind},
+		},
+		RdmaMrRegistrations: RdmaMrRegistrationsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaMrRegistrationsMetricAttributeKey{RdmaMrRegistrationsMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationsMetricAttributeKeyRdmaMemoryKind, RdmaMrRegistrationsMetricAttributeKeyErrorType},
 		},
 		RdmaPortBandwidthLimit: RdmaPortBandwidthLimitMetricConfig{
 			Enabled:             true,

@@ -61,6 +61,36 @@ func TestMetricsBuilderConfig(t *testing.T) {
 						AggregationStrategy: AggregationStrategySum,
 						EnabledAttributes:   []RdmaIoMetricAttributeKey{RdmaIoMetricAttributeKeyRdmaDeviceName, RdmaIoMetricAttributeKeyNetworkIoDirection},
 					},
+					RdmaMrDeregistrationTime: RdmaMrDeregistrationTimeMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrDeregistrationTimeMetricAttributeKey{RdmaMrDeregistrationTimeMetricAttributeKeyRdmaDeviceName, RdmaMrDeregistrationTimeMetricAttributeKeyRdmaMemoryKind},
+					},
+					RdmaMrRegions: RdmaMrRegionsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrRegionsMetricAttributeKey{RdmaMrRegionsMetricAttributeKeyRdmaDeviceName, RdmaMrRegionsMetricAttributeKeyRdmaMemoryKind},
+					},
+					RdmaMrRegistered: RdmaMrRegisteredMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrRegisteredMetricAttributeKey{RdmaMrRegisteredMetricAttributeKeyRdmaDeviceName, RdmaMrRegisteredMetricAttributeKeyRdmaMemoryKind},
+					},
+					RdmaMrRegistrationSize: RdmaMrRegistrationSizeMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrRegistrationSizeMetricAttributeKey{RdmaMrRegistrationSizeMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationSizeMetricAttributeKeyRdmaMemoryKind},
+					},
+					RdmaMrRegistrationTime: RdmaMrRegistrationTimeMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrRegistrationTimeMetricAttributeKey{RdmaMrRegistrationTimeMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationTimeMetricAttributeKeyRdmaMemoryKind},
+					},
+					RdmaMrRegistrations: RdmaMrRegistrationsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrRegistrationsMetricAttributeKey{RdmaMrRegistrationsMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationsMetricAttributeKeyRdmaMemoryKind, RdmaMrRegistrationsMetricAttributeKeyErrorType},
+					},
 					RdmaPortBandwidthLimit: RdmaPortBandwidthLimitMetricConfig{
 						Enabled:             true,
 						AggregationStrategy: AggregationStrategyAvg,
@@ -276,6 +306,36 @@ func TestMetricsBuilderConfig(t *testing.T) {
 						AggregationStrategy: AggregationStrategySum,
 						EnabledAttributes:   []RdmaIoMetricAttributeKey{RdmaIoMetricAttributeKeyRdmaDeviceName, RdmaIoMetricAttributeKeyNetworkIoDirection},
 					},
+					RdmaMrDeregistrationTime: RdmaMrDeregistrationTimeMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrDeregistrationTimeMetricAttributeKey{RdmaMrDeregistrationTimeMetricAttributeKeyRdmaDeviceName, RdmaMrDeregistrationTimeMetricAttributeKeyRdmaMemoryKind},
+					},
+					RdmaMrRegions: RdmaMrRegionsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrRegionsMetricAttributeKey{RdmaMrRegionsMetricAttributeKeyRdmaDeviceName, RdmaMrRegionsMetricAttributeKeyRdmaMemoryKind},
+					},
+					RdmaMrRegistered: RdmaMrRegisteredMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrRegisteredMetricAttributeKey{RdmaMrRegisteredMetricAttributeKeyRdmaDeviceName, RdmaMrRegisteredMetricAttributeKeyRdmaMemoryKind},
+					},
+					RdmaMrRegistrationSize: RdmaMrRegistrationSizeMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrRegistrationSizeMetricAttributeKey{RdmaMrRegistrationSizeMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationSizeMetricAttributeKeyRdmaMemoryKind},
+					},
+					RdmaMrRegistrationTime: RdmaMrRegistrationTimeMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrRegistrationTimeMetricAttributeKey{RdmaMrRegistrationTimeMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationTimeMetricAttributeKeyRdmaMemoryKind},
+					},
+					RdmaMrRegistrations: RdmaMrRegistrationsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaMrRegistrationsMetricAttributeKey{RdmaMrRegistrationsMetricAttributeKeyRdmaDeviceName, RdmaMrRegistrationsMetricAttributeKeyRdmaMemoryKind, RdmaMrRegistrationsMetricAttributeKeyErrorType},
+					},
 					RdmaPortBandwidthLimit: RdmaPortBandwidthLimitMetricConfig{
 						Enabled:             false,
 						AggregationStrategy: AggregationStrategyAvg,
@@ -456,7 +516,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := loadMetricsBuilderConfig(t, tt.name)
-			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaDeviceInfoMetricConfig{}, RdmaDevicePcieBandwidthLimitMetricConfig{}, RdmaDevicePcieBandwidthNegotiatedMetricConfig{}, RdmaDevicePcieErrorsMetricConfig{}, RdmaDevicePcieStallTimeMetricConfig{}, RdmaDevicePcieStalledMetricConfig{}, RdmaIoMetricConfig{}, RdmaPortBandwidthLimitMetricConfig{}, RdmaPortCongestionPacketsMetricConfig{}, RdmaPortCorrectedBitsMetricConfig{}, RdmaPortDiscardsMetricConfig{}, RdmaPortErrorsMetricConfig{}, RdmaPortIoMetricConfig{}, RdmaPortLinkDownsMetricConfig{}, RdmaPortPacketsMetricConfig{}, RdmaPortPauseFramesMetricConfig{}, RdmaPortPauseStormsMetricConfig{}, RdmaPortPauseTimeMetricConfig{}, RdmaPortRequestErrorsMetricConfig{}, RdmaPortRequestsMetricConfig{}, RdmaPortTransmitWaitMetricConfig{}, RdmaPortTransportEventsMetricConfig{}, RdmaPortUnattributedMetricConfig{}, RdmaPortUpMetricConfig{}, RdmaProbeModeMetricConfig{}, RdmaProbeObservedShareMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
+			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaDeviceInfoMetricConfig{}, RdmaDevicePcieBandwidthLimitMetricConfig{}, RdmaDevicePcieBandwidthNegotiatedMetricConfig{}, RdmaDevicePcieErrorsMetricConfig{}, RdmaDevicePcieStallTimeMetricConfig{}, RdmaDevicePcieStalledMetricConfig{}, RdmaIoMetricConfig{}, RdmaMrDeregistrationTimeMetricConfig{}, RdmaMrRegionsMetricConfig{}, RdmaMrRegisteredMetricConfig{}, RdmaMrRegistrationSizeMetricConfig{}, RdmaMrRegistrationTimeMetricConfig{}, RdmaMrRegistrationsMetricConfig{}, RdmaPortBandwidthLimitMetricConfig{}, RdmaPortCongestionPacketsMetricConfig{}, RdmaPortCorrectedBitsMetricConfig{}, RdmaPortDiscardsMetricConfig{}, RdmaPortErrorsMetricConfig{}, RdmaPortIoMetricConfig{}, RdmaPortLinkDownsMetricConfig{}, RdmaPortPacketsMetricConfig{}, RdmaPortPauseFramesMetricConfig{}, RdmaPortPauseStormsMetricConfig{}, RdmaPortPauseTimeMetricConfig{}, RdmaPortRequestErrorsMetricConfig{}, RdmaPortRequestsMetricConfig{}, RdmaPortTransmitWaitMetricConfig{}, RdmaPortTransportEventsMetricConfig{}, RdmaPortUnattributedMetricConfig{}, RdmaPortUpMetricConfig{}, RdmaProbeModeMetricConfig{}, RdmaProbeObservedShareMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
 			require.Emptyf(t, diff, "Config mismatch (-expected +actual):\n%s", diff)
 		})
 	}
@@ -541,6 +601,78 @@ func TestRdmaIoMetricsConfig_Validate(t *testing.T) {
 	require.ErrorContains(t, cfg.Validate(), "metric rdma.io doesn't have an attribute invalid, valid attributes: [rdma.device.name, network.io.direction]")
 
 	cfg = DefaultMetricsConfig().RdmaIo
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaMrDeregistrationTimeMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaMrDeregistrationTime
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaMrDeregistrationTimeMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.mr.deregistration.time doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.memory.kind]")
+
+	cfg = DefaultMetricsConfig().RdmaMrDeregistrationTime
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaMrRegionsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaMrRegions
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaMrRegionsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.mr.regions doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.memory.kind]")
+
+	cfg = DefaultMetricsConfig().RdmaMrRegions
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaMrRegisteredMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaMrRegistered
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaMrRegisteredMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.mr.registered doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.memory.kind]")
+
+	cfg = DefaultMetricsConfig().RdmaMrRegistered
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaMrRegistrationSizeMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaMrRegistrationSize
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaMrRegistrationSizeMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.mr.registration.size doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.memory.kind]")
+
+	cfg = DefaultMetricsConfig().RdmaMrRegistrationSize
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaMrRegistrationTimeMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaMrRegistrationTime
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaMrRegistrationTimeMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.mr.registration.time doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.memory.kind]")
+
+	cfg = DefaultMetricsConfig().RdmaMrRegistrationTime
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaMrRegistrationsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaMrRegistrations
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaMrRegistrationsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.mr.registrations doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.memory.kind, error.type]")
+
+	cfg = DefaultMetricsConfig().RdmaMrRegistrations
 	cfg.AggregationStrategy = "invalid"
 	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
 }

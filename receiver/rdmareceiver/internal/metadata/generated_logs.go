@@ -88,6 +88,24 @@ func WithRdmaDevicePortEventAttribute(rdmaDevicePortAttributeValue int64) EventA
 	})
 }
 
+func WithRdmaGpuPciAddressEventAttribute(rdmaGpuPciAddressAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.gpu.pci.address", rdmaGpuPciAddressAttributeValue)
+	})
+}
+
+func WithRdmaGpuRelationEventAttribute(rdmaGpuRelationAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.gpu.relation", rdmaGpuRelationAttributeValue)
+	})
+}
+
+func WithRdmaGpuUUIDEventAttribute(rdmaGpuUUIDAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.gpu.uuid", rdmaGpuUUIDAttributeValue)
+	})
+}
+
 func WithRdmaLocalGidEventAttribute(rdmaLocalGidAttributeValue string) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutStr("rdma.local.gid", rdmaLocalGidAttributeValue)
@@ -97,6 +115,18 @@ func WithRdmaLocalGidEventAttribute(rdmaLocalGidAttributeValue string) EventAttr
 func WithRdmaLocalRankEventAttribute(rdmaLocalRankAttributeValue int64) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutInt("rdma.local_rank", rdmaLocalRankAttributeValue)
+	})
+}
+
+func WithRdmaMemoryExporterEventAttribute(rdmaMemoryExporterAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.memory.exporter", rdmaMemoryExporterAttributeValue)
+	})
+}
+
+func WithRdmaMemoryKindEventAttribute(rdmaMemoryKindAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.memory.kind", rdmaMemoryKindAttributeValue)
 	})
 }
 

@@ -202,6 +202,30 @@ var MetricsInfo = metricsInfo{
 		Name:       "rdma.io",
 		Attributes: []string{"rdma.device.name", "network.io.direction"},
 	},
+	RdmaMrDeregistrationTime: metricInfo{
+		Name:       "rdma.mr.deregistration.time",
+		Attributes: []string{"rdma.device.name", "rdma.memory.kind"},
+	},
+	RdmaMrRegions: metricInfo{
+		Name:       "rdma.mr.regions",
+		Attributes: []string{"rdma.device.name", "rdma.memory.kind"},
+	},
+	RdmaMrRegistered: metricInfo{
+		Name:       "rdma.mr.registered",
+		Attributes: []string{"rdma.device.name", "rdma.memory.kind"},
+	},
+	RdmaMrRegistrationSize: metricInfo{
+		Name:       "rdma.mr.registration.size",
+		Attributes: []string{"rdma.device.name", "rdma.memory.kind"},
+	},
+	RdmaMrRegistrationTime: metricInfo{
+		Name:       "rdma.mr.registration.time",
+		Attributes: []string{"rdma.device.name", "rdma.memory.kind"},
+	},
+	RdmaMrRegistrations: metricInfo{
+		Name:       "rdma.mr.registrations",
+		Attributes: []string{"rdma.device.name", "rdma.memory.kind", "error.type"},
+	},
 	RdmaPortBandwidthLimit: metricInfo{
 		Name:       "rdma.port.bandwidth.limit",
 		Attributes: []string{"rdma.device.name", "rdma.device.port"},
@@ -340,6 +364,12 @@ type metricsInfo struct {
 	RdmaDevicePcieStallTime           metricInfo
 	RdmaDevicePcieStalled             metricInfo
 	RdmaIo                            metricInfo
+	RdmaMrDeregistrationTime          metricInfo
+	RdmaMrRegions                     metricInfo
+	RdmaMrRegistered                  metricInfo
+	RdmaMrRegistrationSize            metricInfo
+	RdmaMrRegistrationTime            metricInfo
+	RdmaMrRegistrations               metricInfo
 	RdmaPortBandwidthLimit            metricInfo
 	RdmaPortCongestionPackets         metricInfo
 	RdmaPortCorrectedBits             metricInfo
@@ -458,6 +488,12 @@ func WithRdmaDevicePciRelaxedOrderingMetricAttribute(rdmaDevicePciRelaxedOrderin
 func WithRdmaDevicePortMetricAttribute(rdmaDevicePortAttributeValue int64) MetricAttributeOption {
 	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
 		dp.Attributes().PutInt("rdma.device.port", rdmaDevicePortAttributeValue)
+	})
+}
+
+func WithRdmaMemoryKindMetricAttribute(rdmaMemoryKindAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("rdma.memory.kind", rdmaMemoryKindAttributeValue)
 	})
 }
 
@@ -1115,6 +1151,570 @@ func (m *metricRdmaIo) emit(metrics pmetric.MetricSlice) {
 
 func newMetricRdmaIo(cfg RdmaIoMetricConfig) metricRdmaIo {
 	m := metricRdmaIo{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaMrDeregistrationTime struct {
+	data          pmetric.Metric                       // data buffer for generated metric.
+	config        RdmaMrDeregistrationTimeMetricConfig // metric config provided by user.
+	capacity      int                                  // max observed number of data points added to the metric.
+	aggDataPoints []float64                            // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.mr.deregistration.time metric with initial data.
+func (m *metricRdmaMrDeregistrationTime) init() {
+	m.data.SetName("rdma.mr.deregistration.time")
+	m.data.SetDescription("The time that deregistering memory took.")
+	m.data.SetUnit("s")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaMrDeregistrationTime) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaMrDeregistrationTimeMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetDoubleValue(dpi.DoubleValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.DoubleValue() > val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.DoubleValue() < val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetDoubleValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaMrDeregistrationTime) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaMrDeregistrationTime) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetDoubleValue(m.data.Sum().DataPoints().At(i).DoubleValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaMrDeregistrationTime(cfg RdmaMrDeregistrationTimeMetricConfig) metricRdmaMrDeregistrationTime {
+	m := metricRdmaMrDeregistrationTime{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaMrRegions struct {
+	data          pmetric.Metric            // data buffer for generated metric.
+	config        RdmaMrRegionsMetricConfig // metric config provided by user.
+	capacity      int                       // max observed number of data points added to the metric.
+	aggDataPoints []int64                   // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.mr.regions metric with initial data.
+func (m *metricRdmaMrRegions) init() {
+	m.data.SetName("rdma.mr.regions")
+	m.data.SetDescription("Memory regions that are registered now.")
+	m.data.SetUnit("{region}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(false)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaMrRegions) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaMrRegionsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaMrRegions) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaMrRegions) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaMrRegions(cfg RdmaMrRegionsMetricConfig) metricRdmaMrRegions {
+	m := metricRdmaMrRegions{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaMrRegistered struct {
+	data          pmetric.Metric               // data buffer for generated metric.
+	config        RdmaMrRegisteredMetricConfig // metric config provided by user.
+	capacity      int                          // max observed number of data points added to the metric.
+	aggDataPoints []int64                      // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.mr.registered metric with initial data.
+func (m *metricRdmaMrRegistered) init() {
+	m.data.SetName("rdma.mr.registered")
+	m.data.SetDescription("Memory that is registered now. What is registered twice counts twice.")
+	m.data.SetUnit("By")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(false)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaMrRegistered) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaMrRegisteredMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaMrRegistered) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaMrRegistered) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaMrRegistered(cfg RdmaMrRegisteredMetricConfig) metricRdmaMrRegistered {
+	m := metricRdmaMrRegistered{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaMrRegistrationSize struct {
+	data          pmetric.Metric                     // data buffer for generated metric.
+	config        RdmaMrRegistrationSizeMetricConfig // metric config provided by user.
+	capacity      int                                // max observed number of data points added to the metric.
+	aggDataPoints []int64                            // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.mr.registration.size metric with initial data.
+func (m *metricRdmaMrRegistrationSize) init() {
+	m.data.SetName("rdma.mr.registration.size")
+	m.data.SetDescription("Memory that was registered.")
+	m.data.SetUnit("By")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaMrRegistrationSize) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaMrRegistrationSizeMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaMrRegistrationSize) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaMrRegistrationSize) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaMrRegistrationSize(cfg RdmaMrRegistrationSizeMetricConfig) metricRdmaMrRegistrationSize {
+	m := metricRdmaMrRegistrationSize{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaMrRegistrationTime struct {
+	data          pmetric.Metric                     // data buffer for generated metric.
+	config        RdmaMrRegistrationTimeMetricConfig // metric config provided by user.
+	capacity      int                                // max observed number of data points added to the metric.
+	aggDataPoints []float64                          // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.mr.registration.time metric with initial data.
+func (m *metricRdmaMrRegistrationTime) init() {
+	m.data.SetName("rdma.mr.registration.time")
+	m.data.SetDescription("The time that registering memory took in the kernel, failed attempts included.")
+	m.data.SetUnit("s")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaMrRegistrationTime) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaMrRegistrationTimeMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetDoubleValue(dpi.DoubleValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.DoubleValue() > val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.DoubleValue() < val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetDoubleValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaMrRegistrationTime) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaMrRegistrationTime) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetDoubleValue(m.data.Sum().DataPoints().At(i).DoubleValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaMrRegistrationTime(cfg RdmaMrRegistrationTimeMetricConfig) metricRdmaMrRegistrationTime {
+	m := metricRdmaMrRegistrationTime{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaMrRegistrations struct {
+	data          pmetric.Metric                  // data buffer for generated metric.
+	config        RdmaMrRegistrationsMetricConfig // metric config provided by user.
+	capacity      int                             // max observed number of data points added to the metric.
+	aggDataPoints []int64                         // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.mr.registrations metric with initial data.
+func (m *metricRdmaMrRegistrations) init() {
+	m.data.SetName("rdma.mr.registrations")
+	m.data.SetDescription("Registrations of memory.")
+	m.data.SetUnit("{registration}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(true)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaMrRegistrations) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaMrRegistrationsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaMrRegistrations) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaMrRegistrations) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaMrRegistrations(cfg RdmaMrRegistrationsMetricConfig) metricRdmaMrRegistrations {
+	m := metricRdmaMrRegistrations{config: cfg}
 
 	if cfg.Enabled {
 		m.data = pmetric.NewMetric()
@@ -4154,6 +4754,12 @@ type MetricsBuilder struct {
 	metricRdmaDevicePcieStallTime           metricRdmaDevicePcieStallTime
 	metricRdmaDevicePcieStalled             metricRdmaDevicePcieStalled
 	metricRdmaIo                            metricRdmaIo
+	metricRdmaMrDeregistrationTime          metricRdmaMrDeregistrationTime
+	metricRdmaMrRegions                     metricRdmaMrRegions
+	metricRdmaMrRegistered                  metricRdmaMrRegistered
+	metricRdmaMrRegistrationSize            metricRdmaMrRegistrationSize
+	metricRdmaMrRegistrationTime            metricRdmaMrRegistrationTime
+	metricRdmaMrRegistrations               metricRdmaMrRegistrations
 	metricRdmaPortBandwidthLimit            metricRdmaPortBandwidthLimit
 	metricRdmaPortCongestionPackets         metricRdmaPortCongestionPackets
 	metricRdmaPortCorrectedBits             metricRdmaPortCorrectedBits
@@ -4218,6 +4824,12 @@ func NewMetricsBuilder(mbc MetricsBuilderConfig, settings receiver.Settings, opt
 		metricRdmaDevicePcieStallTime:           newMetricRdmaDevicePcieStallTime(mbc.Metrics.RdmaDevicePcieStallTime),
 		metricRdmaDevicePcieStalled:             newMetricRdmaDevicePcieStalled(mbc.Metrics.RdmaDevicePcieStalled),
 		metricRdmaIo:                            newMetricRdmaIo(mbc.Metrics.RdmaIo),
+		metricRdmaMrDeregistrationTime:          newMetricRdmaMrDeregistrationTime(mbc.Metrics.RdmaMrDeregistrationTime),
+		metricRdmaMrRegions:                     newMetricRdmaMrRegions(mbc.Metrics.RdmaMrRegions),
+		metricRdmaMrRegistered:                  newMetricRdmaMrRegistered(mbc.Metrics.RdmaMrRegistered),
+		metricRdmaMrRegistrationSize:            newMetricRdmaMrRegistrationSize(mbc.Metrics.RdmaMrRegistrationSize),
+		metricRdmaMrRegistrationTime:            newMetricRdmaMrRegistrationTime(mbc.Metrics.RdmaMrRegistrationTime),
+		metricRdmaMrRegistrations:               newMetricRdmaMrRegistrations(mbc.Metrics.RdmaMrRegistrations),
 		metricRdmaPortBandwidthLimit:            newMetricRdmaPortBandwidthLimit(mbc.Metrics.RdmaPortBandwidthLimit),
 		metricRdmaPortCongestionPackets:         newMetricRdmaPortCongestionPackets(mbc.Metrics.RdmaPortCongestionPackets),
 		metricRdmaPortCorrectedBits:             newMetricRdmaPortCorrectedBits(mbc.Metrics.RdmaPortCorrectedBits),
@@ -4395,6 +5007,12 @@ func (mb *MetricsBuilder) EmitForResource(options ...ResourceMetricsOption) {
 	mb.metricRdmaDevicePcieStallTime.emit(ils.Metrics())
 	mb.metricRdmaDevicePcieStalled.emit(ils.Metrics())
 	mb.metricRdmaIo.emit(ils.Metrics())
+	mb.metricRdmaMrDeregistrationTime.emit(ils.Metrics())
+	mb.metricRdmaMrRegions.emit(ils.Metrics())
+	mb.metricRdmaMrRegistered.emit(ils.Metrics())
+	mb.metricRdmaMrRegistrationSize.emit(ils.Metrics())
+	mb.metricRdmaMrRegistrationTime.emit(ils.Metrics())
+	mb.metricRdmaMrRegistrations.emit(ils.Metrics())
 	mb.metricRdmaPortBandwidthLimit.emit(ils.Metrics())
 	mb.metricRdmaPortCongestionPackets.emit(ils.Metrics())
 	mb.metricRdmaPortCorrectedBits.emit(ils.Metrics())
@@ -4491,6 +5109,36 @@ func (mb *MetricsBuilder) RecordRdmaDevicePcieStalledDataPoint(ts pcommon.Timest
 // RecordRdmaIoDataPoint adds a data point to rdma.io metric.
 func (mb *MetricsBuilder) RecordRdmaIoDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, networkIoDirectionAttributeValue AttributeNetworkIoDirection) {
 	mb.metricRdmaIo.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, networkIoDirectionAttributeValue.String())
+}
+
+// RecordRdmaMrDeregistrationTimeDataPoint adds a data point to rdma.mr.deregistration.time metric.
+func (mb *MetricsBuilder) RecordRdmaMrDeregistrationTimeDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaMrDeregistrationTime.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaMrRegionsDataPoint adds a data point to rdma.mr.regions metric.
+func (mb *MetricsBuilder) RecordRdmaMrRegionsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaMrRegions.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaMrRegisteredDataPoint adds a data point to rdma.mr.registered metric.
+func (mb *MetricsBuilder) RecordRdmaMrRegisteredDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaMrRegistered.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaMrRegistrationSizeDataPoint adds a data point to rdma.mr.registration.size metric.
+func (mb *MetricsBuilder) RecordRdmaMrRegistrationSizeDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaMrRegistrationSize.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaMrRegistrationTimeDataPoint adds a data point to rdma.mr.registration.time metric.
+func (mb *MetricsBuilder) RecordRdmaMrRegistrationTimeDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaMrRegistrationTime.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaMrRegistrationsDataPoint adds a data point to rdma.mr.registrations metric.
+func (mb *MetricsBuilder) RecordRdmaMrRegistrationsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaMrRegistrations.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
 }
 
 // RecordRdmaPortBandwidthLimitDataPoint adds a data point to rdma.port.bandwidth.limit metric.

@@ -74,6 +74,12 @@ func TestMetricsBuilder(t *testing.T) {
 			aggMap["rdma.device.pcie.stall.time"] = mb.metricRdmaDevicePcieStallTime.config.AggregationStrategy
 			aggMap["rdma.device.pcie.stalled"] = mb.metricRdmaDevicePcieStalled.config.AggregationStrategy
 			aggMap["rdma.io"] = mb.metricRdmaIo.config.AggregationStrategy
+			aggMap["rdma.mr.deregistration.time"] = mb.metricRdmaMrDeregistrationTime.config.AggregationStrategy
+			aggMap["rdma.mr.regions"] = mb.metricRdmaMrRegions.config.AggregationStrategy
+			aggMap["rdma.mr.registered"] = mb.metricRdmaMrRegistered.config.AggregationStrategy
+			aggMap["rdma.mr.registration.size"] = mb.metricRdmaMrRegistrationSize.config.AggregationStrategy
+			aggMap["rdma.mr.registration.time"] = mb.metricRdmaMrRegistrationTime.config.AggregationStrategy
+			aggMap["rdma.mr.registrations"] = mb.metricRdmaMrRegistrations.config.AggregationStrategy
 			aggMap["rdma.port.bandwidth.limit"] = mb.metricRdmaPortBandwidthLimit.config.AggregationStrategy
 			aggMap["rdma.port.congestion.packets"] = mb.metricRdmaPortCongestionPackets.config.AggregationStrategy
 			aggMap["rdma.port.corrected_bits"] = mb.metricRdmaPortCorrectedBits.config.AggregationStrategy
@@ -155,6 +161,42 @@ func TestMetricsBuilder(t *testing.T) {
 			mb.RecordRdmaIoDataPoint(ts, 1, "rdma.device.name-val", AttributeNetworkIoDirectionReceive)
 			if tt.name == "reaggregate_set" {
 				mb.RecordRdmaIoDataPoint(ts, 3, "rdma.device.name-val-2", AttributeNetworkIoDirectionTransmit)
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaMrDeregistrationTimeDataPoint(ts, 1, "rdma.device.name-val", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaMrDeregistrationTimeDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaMrRegionsDataPoint(ts, 1, "rdma.device.name-val", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaMrRegionsDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaMrRegisteredDataPoint(ts, 1, "rdma.device.name-val", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaMrRegisteredDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaMrRegistrationSizeDataPoint(ts, 1, "rdma.device.name-val", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaMrRegistrationSizeDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaMrRegistrationTimeDataPoint(ts, 1, "rdma.device.name-val", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaMrRegistrationTimeDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaMrRegistrationsDataPoint(ts, 1, "rdma.device.name-val", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"), WithErrorTypeMetricAttribute("error.type-val"))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaMrRegistrationsDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaMemoryKindMetricAttribute("rdma.memory.kind-val"), WithErrorTypeMetricAttribute("error.type-val"))
 			}
 			defaultMetricsCount++
 			allMetricsCount++
@@ -371,6 +413,12 @@ func TestMetricsBuilder(t *testing.T) {
 				assert.Empty(t, mb.metricRdmaDevicePcieStallTime.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaDevicePcieStalled.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaIo.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaMrDeregistrationTime.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaMrRegions.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaMrRegistered.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaMrRegistrationSize.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaMrRegistrationTime.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaMrRegistrations.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaPortBandwidthLimit.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaPortCongestionPackets.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaPortCorrectedBits.aggDataPoints)
@@ -767,6 +815,291 @@ func TestMetricsBuilder(t *testing.T) {
 						_, ok := dp.Attributes().Get("rdma.device.name")
 						assert.False(t, ok)
 						_, ok = dp.Attributes().Get("network.io.direction")
+						assert.False(t, ok)
+					}
+				case "rdma.mr.deregistration.time":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.mr.deregistration.time"], "Found a duplicate in the metrics slice: rdma.mr.deregistration.time")
+						validatedMetrics["rdma.mr.deregistration.time"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "The time that deregistering memory took.", mi.Description())
+						assert.Equal(t, "s", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaMemoryKindAttrVal, ok := dp.Attributes().Get("rdma.memory.kind")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.memory.kind-val", rdmaMemoryKindAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.mr.deregistration.time"], "Found a duplicate in the metrics slice: rdma.mr.deregistration.time")
+						validatedMetrics["rdma.mr.deregistration.time"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "The time that deregistering memory took.", mi.Description())
+						assert.Equal(t, "s", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						switch aggMap["rdma.mr.deregistration.time"] {
+						case "sum":
+							assert.InDelta(t, float64(4), dp.DoubleValue(), 0.01)
+						case "avg":
+							assert.InDelta(t, float64(2), dp.DoubleValue(), 0.01)
+						case "min":
+							assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						case "max":
+							assert.InDelta(t, float64(3), dp.DoubleValue(), 0.01)
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.mr.regions":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.mr.regions"], "Found a duplicate in the metrics slice: rdma.mr.regions")
+						validatedMetrics["rdma.mr.regions"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Memory regions that are registered now.", mi.Description())
+						assert.Equal(t, "{region}", mi.Unit())
+						assert.False(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaMemoryKindAttrVal, ok := dp.Attributes().Get("rdma.memory.kind")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.memory.kind-val", rdmaMemoryKindAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.mr.regions"], "Found a duplicate in the metrics slice: rdma.mr.regions")
+						validatedMetrics["rdma.mr.regions"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Memory regions that are registered now.", mi.Description())
+						assert.Equal(t, "{region}", mi.Unit())
+						assert.False(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.mr.regions"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.mr.registered":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.mr.registered"], "Found a duplicate in the metrics slice: rdma.mr.registered")
+						validatedMetrics["rdma.mr.registered"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Memory that is registered now. What is registered twice counts twice.", mi.Description())
+						assert.Equal(t, "By", mi.Unit())
+						assert.False(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaMemoryKindAttrVal, ok := dp.Attributes().Get("rdma.memory.kind")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.memory.kind-val", rdmaMemoryKindAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.mr.registered"], "Found a duplicate in the metrics slice: rdma.mr.registered")
+						validatedMetrics["rdma.mr.registered"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Memory that is registered now. What is registered twice counts twice.", mi.Description())
+						assert.Equal(t, "By", mi.Unit())
+						assert.False(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.mr.registered"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.mr.registration.size":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.mr.registration.size"], "Found a duplicate in the metrics slice: rdma.mr.registration.size")
+						validatedMetrics["rdma.mr.registration.size"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Memory that was registered.", mi.Description())
+						assert.Equal(t, "By", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaMemoryKindAttrVal, ok := dp.Attributes().Get("rdma.memory.kind")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.memory.kind-val", rdmaMemoryKindAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.mr.registration.size"], "Found a duplicate in the metrics slice: rdma.mr.registration.size")
+						validatedMetrics["rdma.mr.registration.size"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Memory that was registered.", mi.Description())
+						assert.Equal(t, "By", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.mr.registration.size"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.mr.registration.time":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.mr.registration.time"], "Found a duplicate in the metrics slice: rdma.mr.registration.time")
+						validatedMetrics["rdma.mr.registration.time"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "The time that registering memory took in the kernel, failed attempts included.", mi.Description())
+						assert.Equal(t, "s", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaMemoryKindAttrVal, ok := dp.Attributes().Get("rdma.memory.kind")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.memory.kind-val", rdmaMemoryKindAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.mr.registration.time"], "Found a duplicate in the metrics slice: rdma.mr.registration.time")
+						validatedMetrics["rdma.mr.registration.time"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "The time that registering memory took in the kernel, failed attempts included.", mi.Description())
+						assert.Equal(t, "s", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						switch aggMap["rdma.mr.registration.time"] {
+						case "sum":
+							assert.InDelta(t, float64(4), dp.DoubleValue(), 0.01)
+						case "avg":
+							assert.InDelta(t, float64(2), dp.DoubleValue(), 0.01)
+						case "min":
+							assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						case "max":
+							assert.InDelta(t, float64(3), dp.DoubleValue(), 0.01)
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.mr.registrations":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.mr.registrations"], "Found a duplicate in the metrics slice: rdma.mr.registrations")
+						validatedMetrics["rdma.mr.registrations"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Registrations of memory.", mi.Description())
+						assert.Equal(t, "{registration}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaMemoryKindAttrVal, ok := dp.Attributes().Get("rdma.memory.kind")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.memory.kind-val", rdmaMemoryKindAttrVal.Str())
+						errorTypeAttrVal, ok := dp.Attributes().Get("error.type")
+						assert.True(t, ok)
+						assert.Equal(t, "error.type-val", errorTypeAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.mr.registrations"], "Found a duplicate in the metrics slice: rdma.mr.registrations")
+						validatedMetrics["rdma.mr.registrations"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Registrations of memory.", mi.Description())
+						assert.Equal(t, "{registration}", mi.Unit())
+						assert.True(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.mr.registrations"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
 						assert.False(t, ok)
 					}
 				case "rdma.port.bandwidth.limit":
