@@ -79,11 +79,11 @@ static __always_inline struct queue *recent_of_cq(struct thread *thread, struct 
 }
 
 /* Says whether the process is traced; its first queue makes it known to user
- * space, which may want it excluded. */
-static __always_inline bool admit_process(struct caller *caller)
+ * space, which may want it excluded. The tgid is the caller's, where it can be a
+ * key. */
+static __always_inline bool admit(__u32 *tgid, struct caller *caller)
 {
-	__u32 tgid = caller->tgid;
-	struct process *known = bpf_map_lookup_elem(&processes, &tgid);
+	struct process *known = bpf_map_lookup_elem(&processes, tgid);
 
 	if (is_excluded(caller))
 		return false;
@@ -94,13 +94,20 @@ static __always_inline bool admit_process(struct caller *caller)
 		.incarnation = caller->incarnation,
 		.start_ns = caller->start_ns,
 	};
-	if (bpf_map_update_elem(&processes, &tgid, &process, BPF_ANY)) {
+	if (bpf_map_update_elem(&processes, tgid, &process, BPF_ANY)) {
 		/* Nobody could note what goes by unseen of it: nothing of it is timed. */
 		count(LOSS_PROCESSES_FULL);
 		return false;
 	}
 	tell(CONTROL_NEW_PROCESS, caller->tgid, caller->incarnation);
 	return true;
+}
+
+static __always_inline bool admit_process(struct caller *caller)
+{
+	__u32 tgid = caller->tgid;
+
+	return admit(&tgid, caller);
 }
 
 /* A new queue, NULL when it is not to be tracked or there is no room. The
@@ -110,7 +117,7 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 {
 	__u64 now = bpf_ktime_get_ns();
 
-	if (!admit_process(caller)) {
+	if (!admit(&key->tgid, caller)) {
 		if (!is_excluded(caller))
 			bpf_map_update_elem(&untracked_queues, key, &now, BPF_ANY);
 		return NULL;
