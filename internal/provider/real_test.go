@@ -115,6 +115,7 @@ func (r *realRun) polls(t *testing.T, probes *siteProbes, set SiteSet) {
 	calls := r.command(t, 'p')
 	hits := probes.drain(t)
 	compareHits(t, deliveredBy(calls), hits, set, perSite)
+	r.compareEntries(t, hits, set)
 	r.assertVariety(t, calls)
 
 	calls = r.command(t, 't')
@@ -123,6 +124,7 @@ func (r *realRun) polls(t *testing.T, probes *siteProbes, set SiteSet) {
 	sortByID(shared, func(d deliveredWC) []byte { return d.Content[:] })
 	sortByID(hits, func(h siteRecord) []byte { return h.Content[:] })
 	compareHits(t, shared, hits, set, perSite)
+	r.compareEntries(t, hits, set)
 
 	if r.provider != "rxe" {
 		r.unknown(t, probes, set, perSite)
@@ -180,6 +182,32 @@ func compareHits(t *testing.T, delivered []deliveredWC, hits []siteRecord, set S
 	for i, h := range hits {
 		require.Zero(t, h.Failed, "reading completion %d failed", i)
 		require.Equal(t, delivered[i], deliveredWC{h.CQ, h.Content}, "completion %d, at site %#x", i, set.Sites[h.Site].Offset)
+	}
+}
+
+// compareEntries checks that the entry of the CQ found at each site is that of the
+// completion: its time stamp is the one that was made for this wr_id, and the
+// number of its queue pair is that of the completion.
+func (r *realRun) compareEntries(t *testing.T, hits []siteRecord, set SiteSet) {
+	t.Helper()
+	stamps := 0
+	for i, h := range hits {
+		known := set.Sites[h.Site].CQE.Known()
+		require.Equal(t, r.provider == "mlx5", known, "the entry at site %#x", set.Sites[h.Site].Offset)
+		if !known {
+			continue
+		}
+		number := binary.BigEndian.Uint32(h.Entry[8:]) & 0xffffff
+		require.Equal(t, binary.NativeEndian.Uint32(h.Content[qpNumberInWC:]), number, "queue pair of entry %d", i)
+		if binary.NativeEndian.Uint32(h.Content[8:]) != 0 {
+			continue // What failed has no stamp.
+		}
+		stamps++
+		require.Equal(t, ^binary.NativeEndian.Uint64(h.Content[:]), binary.BigEndian.Uint64(h.Entry[:]), "time stamp of entry %d", i)
+	}
+	if r.provider == "mlx5" {
+		assert.Greater(t, stamps, 1000, "completions with a time stamp")
+		t.Logf("%d time stamps of %d completions", stamps, len(hits))
 	}
 }
 

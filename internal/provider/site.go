@@ -29,6 +29,10 @@ type Site struct {
 	// request that failed and QP the first argument of the post. A Location
 	// of no kind means that it is not known here.
 	WC, CQ, WR, QP Location `json:",omitzero"`
+	// CQE is where the entry of the CQ is that the completion was made of, by the
+	// layout of struct mlx5_cqe64: the number of the queue pair was read from it.
+	// Other providers have other layouts and no CQE, nor have posts.
+	CQE Location `json:",omitzero"`
 	// Overrides are members of the completion that the program has not
 	// written yet at this instruction.
 	Overrides []FieldOverride `json:",omitzero"`

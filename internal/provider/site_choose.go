@@ -25,6 +25,8 @@ type chooser struct {
 	o *outputs
 	l *lockstep
 	f *fields
+	// cqes tells where the entries are that completions were made of.
+	cqes *cqeReads
 }
 
 // maxOverrides bounds the members that a probe takes from elsewhere.
@@ -96,6 +98,7 @@ func (c *chooser) candidate(e event, group []int, b, i int, s *step, state *mach
 	site.CQ = argumentLocation(held, quantityQueue)
 	if e.total {
 		site.WC, site.Proven = c.l.completionLocation(held, e.count, e.alone)
+		site.CQE = c.cqes.location(b, i, held, e.count)
 	}
 	if !site.Proven {
 		site.WC, _ = c.l.inferredLocation(held, c.f)

@@ -14,7 +14,9 @@ const (
 // codeMap gives instructions by address: only such as a straight sweep over
 // their function, whose bounds the unwind tables tell, begins at.
 type codeMap struct {
-	a         *analysis
+	a *analysis
+	// driver is the name of the library's driver.
+	driver    string
 	functions map[span]*function
 	steps     map[uint64]*step
 	// returning remembers whether local functions ever return.

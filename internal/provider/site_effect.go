@@ -72,6 +72,13 @@ type effect struct {
 	value register
 }
 
+// remade says that 32 bits of a register, in the other order of bytes or the
+// lowest 24 of them, are the new content of another one or of itself.
+type remade struct {
+	to, from register
+	swaps    bool
+}
+
 // step is an instruction with its effects spelled out.
 type step struct {
 	instruction
@@ -81,6 +88,8 @@ type step struct {
 	loads []operand
 	// lost are the registers whose new content is not known.
 	lost registers
+	// remade is a lost register whose new content is made of one register alone.
+	remade remade
 	// returns marks the return instruction, repeats those that may be
 	// executed several times in a row.
 	returns, repeats bool

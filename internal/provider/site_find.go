@@ -12,6 +12,7 @@ func (a *analysis) addSites(lib *Library) {
 	own := *a
 	own.effort, own.notes = 0, nil
 	c := newCodeMap(&own)
+	c.driver = lib.Name
 	for _, t := range lib.Targets {
 		if t.Function > PollCQ {
 			continue
@@ -74,7 +75,8 @@ func (f *pollFinder) function(address uint64, entry *machineState, q *quantities
 	web := webOf(w)
 	o := outputsOf(w)
 	l := newLockstep(w, o)
-	chooser := &chooser{w: w, o: o, l: l, f: fieldsOf(w, o, web)}
+	fields := fieldsOf(w, o, web)
+	chooser := &chooser{w: w, o: o, l: l, f: fields, cqes: cqeReadsOf(w, fields, l)}
 	steps, undone := web.deliveries()
 	if undone {
 		f.gap("the count of completions also falls, in the function at %#x", address)
@@ -279,8 +281,8 @@ func (c *codeMap) calledState(w *walk, o *outputs, state *machineState, q *quant
 func (f *pollFinder) result() SiteSet {
 	byOffset := map[uint64]Site{}
 	for _, s := range f.sites {
-		if have, twice := byOffset[s.Offset]; twice && (have.WC != s.WC || have.CQ != s.CQ) {
-			s.WC, s.CQ, s.Complete = Location{}, Location{}, false
+		if have, twice := byOffset[s.Offset]; twice && (have.WC != s.WC || have.CQ != s.CQ || have.CQE != s.CQE) {
+			s.WC, s.CQ, s.CQE, s.Complete = Location{}, Location{}, Location{}, false
 		}
 		byOffset[s.Offset] = s
 	}

@@ -59,13 +59,18 @@ func (w *walk) frameRegisters(state *machineState) []register {
 
 // argumentLocation finds an argument, plus a constant, anywhere.
 func argumentLocation(held []holder, argument quantity) Location {
+	return addressLocation(held, word{argument, 0})
+}
+
+// addressLocation finds an address, plus a constant, anywhere.
+func addressLocation(held []holder, address word) Location {
 	var found Location
 	for _, h := range held {
-		if h.word.of != argument || h.size != 8 {
+		if h.word.of != address.of || h.size != 8 {
 			continue
 		}
 		// A register costs a probe nothing, memory a read.
-		at := Location{Base: h.place, Add: -h.word.add}
+		at := Location{Base: h.place, Add: address.add - h.word.add}
 		exact := at.Add == 0 && found.Add != 0 && h.place.Kind == PlaceRegister
 		if !found.Known() || exact {
 			found = at

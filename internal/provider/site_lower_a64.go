@@ -6,7 +6,7 @@ import "encoding/binary"
 // those of the Arm Architecture Reference Manual, chapter C4. What it does not
 // explain counts as unknown: decodeA64 says what is written.
 func lowerA64(code []byte, in instruction) step {
-	s := step{instruction: in, cost: costA64(code)}
+	s := step{instruction: in, cost: costA64(code), remade: remade{to: noRegister}}
 	if len(code) < 4 {
 		s.finish()
 		return s
@@ -25,6 +25,10 @@ func lowerA64(code []byte, in instruction) step {
 	case in.flow != flowNext:
 	case w&0x7fe0fc1f == 0x6b00001f: // cmp
 		s.compares = [2]operand{zeroOrRegister(w >> 5), zeroOrRegister(w >> 16)}
+	case w&0xfffffc00 == 0x5ac00800: // rev w
+		s.remade = remade{to: zeroA64(w), from: zeroA64(w >> 5), swaps: true}
+	case w&0xfffffc00 == 0x12005c00, w&0xfffffc00 == 0x53005c00: // and #0xffffff, ubfx #0, #24
+		s.remade = remade{to: zeroA64(w), from: zeroA64(w >> 5)}
 	case w>>25&0b1110 == 0b1000:
 		s.immediateA64(w)
 	case w>>25&0b0101 == 0b0100:

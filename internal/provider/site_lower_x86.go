@@ -5,7 +5,7 @@ import "golang.org/x/arch/x86/x86asm"
 // lowerX86 spells out the effects of an instruction of x86-64. What it does
 // not explain counts as unknown: decodeX86 says what is written.
 func lowerX86(code []byte, in instruction) step {
-	s := step{instruction: in, cost: costX86(code)}
+	s := step{instruction: in, cost: costX86(code), remade: remade{to: noRegister}}
 	if _, hint := hintSizeX86(code); hint {
 		return s
 	}
@@ -87,6 +87,11 @@ func (s *step) lowerX86(raw *x86asm.Inst) {
 		s.set(rax, copyOf(inRegister(rax), 0))
 	case x86asm.XCHG:
 		s.exchange(raw)
+	case x86asm.BSWAP:
+		if raw.DataSize == 32 {
+			r := registerX86(raw.Args[0])
+			s.remade = remade{to: r, from: r, swaps: true}
+		}
 	default:
 		s.general(raw)
 	}
@@ -127,6 +132,9 @@ func (s *step) general(raw *x86asm.Inst) {
 	from := formulaX86(raw, s.end())
 	switch to := raw.Args[0].(type) {
 	case x86asm.Reg:
+		if mask, ok := raw.Args[1].(x86asm.Imm); ok && raw.Op == x86asm.AND && mask == qpNumberMask {
+			s.remade = remade{to: registerX86(to), from: registerX86(to)}
+		}
 		if raw.Op == x86asm.MOVSXD && from.a.kind == operandMemory {
 			s.loads = append(s.loads, from.a)
 		}

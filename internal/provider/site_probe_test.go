@@ -20,9 +20,15 @@ type siteRecord struct {
 	Site, Failed uint32
 	WC, CQ       uint64
 	Content      [sizeofWC]byte
+	// Entry is the end of the entry of the CQ, from its time stamp on, zeros
+	// where it is not known.
+	Entry [16]byte
 }
 
-const siteRecordSize = 72
+const siteRecordSize = 88
+
+// stampInCQE is where the time stamp is in struct mlx5_cqe64.
+const stampInCQE = 48
 
 // siteProbes are probes at all sites of a set that read the completion the way
 // the site says.
@@ -150,6 +156,13 @@ func siteProgram(t *testing.T, l *Library, index int, s *Site, buffer int) asm.I
 	object, queue := s.WC, s.CQ
 	if s.Function != PollCQ {
 		object, queue = s.WR, s.QP
+	}
+	add(asm.StoreMem(asm.RFP, stackRecord+72, asm.R7, asm.DWord), asm.StoreMem(asm.RFP, stackRecord+80, asm.R7, asm.DWord))
+	if s.CQE.Known() {
+		location(asm.R7, s.CQE)
+		add(asm.Mov.Reg(asm.R3, asm.R7), asm.Add.Imm(asm.R3, stampInCQE))
+		add(asm.Mov.Reg(asm.R1, asm.RFP), asm.Add.Imm(asm.R1, stackRecord+72), asm.Mov.Imm(asm.R2, siteRecordSize-72))
+		add(asm.FnProbeReadUser.Call())
 	}
 	location(asm.R7, queue)
 	add(asm.StoreMem(asm.RFP, stackRecord+16, asm.R7, asm.DWord))

@@ -11,7 +11,7 @@ import (
 // analyserVersion names what the analysis finds, and how that is written to
 // disk. It must change whenever either does for any file: results of another
 // version are not read. TestAnalyserVersion fails when it was forgotten.
-const analyserVersion = 2
+const analyserVersion = 3
 
 // storedAnalysis is the analysis of one provider on disk. Digest is in the name
 // of the file; the others tell whether it is of the same input: a library of

@@ -155,7 +155,7 @@ func (k *storedChecker) site(function Function, s *Site) error {
 	if s.Function != function || at.repeats || s.IsCall != isCall || s.Emulated != emulated || s.LongNop != (at.cost == costLongNop) {
 		return fmt.Errorf("the instruction at %#x is another one than %+v", s.Offset, *s)
 	}
-	for _, l := range []Location{s.WC, s.CQ, s.WR, s.QP} {
+	for _, l := range []Location{s.WC, s.CQ, s.CQE, s.WR, s.QP} {
 		if !k.isPlace(l.Base) || !k.isPlace(l.Counter) {
 			return fmt.Errorf("the location %+v at %#x does not exist", l, s.Offset)
 		}

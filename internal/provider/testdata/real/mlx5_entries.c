@@ -42,6 +42,15 @@ static uint32_t index_of(struct owner *o, int shared)
 	return format ? o->uidx : shared ? o->srqn : 0;
 }
 
+/* The device stamps what did not fail: in the place of the stamp, errors have
+ * something else. The test knows the stamp by the wr_id. */
+static uint64_t stamped(struct mlx5_cqe64 *entry, uint64_t id, int error)
+{
+	if (!error)
+		entry->timestamp = htobe64(~id);
+	return id;
+}
+
 static void sent(int cq, struct owner *o, struct mlx5_cqe64 entry, int error)
 {
 	static const uint8_t operations[] = { MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_RDMA_WRITE_IMM,
@@ -52,7 +61,7 @@ static void sent(int cq, struct owner *o, struct mlx5_cqe64 entry, int error)
 	char *wq = (char *)o->qp + QP_SQ;
 	uint32_t slot = o->sent % SLOTS;
 
-	AT(wq, WQ_WRID, uint64_t *)[slot] = new_id(SEND_QUEUE);
+	AT(wq, WQ_WRID, uint64_t *)[slot] = stamped(&entry, new_id(SEND_QUEUE), error);
 	AT(wq, WQ_WQE_HEAD, unsigned *)[slot] = o->sent;
 	AT(wq, WQ_WR_DATA, unsigned *)[slot] = any(2) ? IBV_WC_BIND_MW : IBV_WC_LOCAL_INV;
 	entry.wqe_counter = htobe16(o->sent++);
@@ -68,9 +77,11 @@ static void received(int cq, struct owner *o, struct mlx5_cqe64 entry, int error
 	uint32_t slot = o->received % SLOTS;
 
 	if (o->srq)
-		AT(o->srq, SRQ_WRID, uint64_t *)[slot] = new_id(SHARED_QUEUE);
+		AT(o->srq, SRQ_WRID, uint64_t *)[slot] =
+			stamped(&entry, new_id(SHARED_QUEUE), error);
 	else
-		AT((char *)o->qp + QP_RQ, WQ_WRID, uint64_t *)[slot] = new_id(RECV_QUEUE);
+		AT((char *)o->qp + QP_RQ, WQ_WRID, uint64_t *)[slot] =
+			stamped(&entry, new_id(RECV_QUEUE), error);
 	/* The format 0 tells a shared queue by its number. */
 	entry.wqe_counter = htobe16(o->srq ? slot : o->received);
 	o->received++;
