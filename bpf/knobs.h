@@ -15,6 +15,8 @@ const volatile __u64 threshold_ns = 50000;
 const volatile __u64 histogram_edges[HISTOGRAM_BUCKETS] = {};
 /* Whether a map of application spans was found. */
 const volatile bool have_trace_contexts = false;
+/* Whether the time stamps of CQ entries are read, see cqe.h. */
+const volatile bool read_cqe_stamps = false;
 /* How many bytes wait in the ring buffer before the reader is woken. */
 const volatile __u64 wakeup_bytes = 4096;
 

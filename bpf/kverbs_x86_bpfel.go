@@ -264,6 +264,7 @@ type KverbsThread struct {
 	LookInstruction uint64
 	LookCq          uint64
 	LookNs          uint64
+	SampledNs       uint64
 	Poller          struct {
 		_        structs.HostLayout
 		Watched  uint64
@@ -314,6 +315,9 @@ type KverbsThread struct {
 		Unordered uint32
 		QueueTold uint32
 		_         [4]byte
+		CqeStamp  uint64
+		HasCqe    uint32
+		Pad       uint32
 	}
 	Unit struct {
 		_           structs.HostLayout
@@ -406,6 +410,7 @@ type KverbsThread struct {
 		WrId        uint64
 		PostedNs    uint64
 		DeliveredNs uint64
+		CqeStamp    uint64
 		StageNs     [6]uint64
 		Bytes       uint64
 		BusyNs      uint64
@@ -450,6 +455,7 @@ const (
 	KverbsMapConsumers             = "consumers"
 	KverbsMapControlEvents         = "control_events"
 	KverbsMapCounters              = "counters"
+	KverbsMapCqeSamples            = "cqe_samples"
 	KverbsMapCqs                   = "cqs"
 	KverbsMapDeviceIndex           = "device_index"
 	KverbsMapDevices               = "devices"
@@ -507,6 +513,7 @@ const (
 	KverbsVarMadeUp                = "made_up"
 	KverbsVarNextConsumer          = "next_consumer"
 	KverbsVarNextDevice            = "next_device"
+	KverbsVarReadCqeStamps         = "read_cqe_stamps"
 	KverbsVarSkippedRuns           = "skipped_runs"
 	KverbsVarSomeZero              = "some_zero"
 	KverbsVarThresholdNs           = "threshold_ns"
@@ -590,6 +597,7 @@ type KverbsMapSpecs struct {
 	Consumers       *ebpf.MapSpec `ebpf:"consumers"`
 	ControlEvents   *ebpf.MapSpec `ebpf:"control_events"`
 	Counters        *ebpf.MapSpec `ebpf:"counters"`
+	CqeSamples      *ebpf.MapSpec `ebpf:"cqe_samples"`
 	Cqs             *ebpf.MapSpec `ebpf:"cqs"`
 	DeviceIndex     *ebpf.MapSpec `ebpf:"device_index"`
 	Devices         *ebpf.MapSpec `ebpf:"devices"`
@@ -630,6 +638,7 @@ type KverbsVariableSpecs struct {
 	MadeUp            *ebpf.VariableSpec `ebpf:"made_up"`
 	NextConsumer      *ebpf.VariableSpec `ebpf:"next_consumer"`
 	NextDevice        *ebpf.VariableSpec `ebpf:"next_device"`
+	ReadCqeStamps     *ebpf.VariableSpec `ebpf:"read_cqe_stamps"`
 	SkippedRuns       *ebpf.VariableSpec `ebpf:"skipped_runs"`
 	SomeZero          *ebpf.VariableSpec `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.VariableSpec `ebpf:"threshold_ns"`
@@ -662,6 +671,7 @@ type KverbsMaps struct {
 	Consumers       *ebpf.Map `ebpf:"consumers"`
 	ControlEvents   *ebpf.Map `ebpf:"control_events"`
 	Counters        *ebpf.Map `ebpf:"counters"`
+	CqeSamples      *ebpf.Map `ebpf:"cqe_samples"`
 	Cqs             *ebpf.Map `ebpf:"cqs"`
 	DeviceIndex     *ebpf.Map `ebpf:"device_index"`
 	Devices         *ebpf.Map `ebpf:"devices"`
@@ -694,6 +704,7 @@ func (m *KverbsMaps) Close() error {
 		m.Consumers,
 		m.ControlEvents,
 		m.Counters,
+		m.CqeSamples,
 		m.Cqs,
 		m.DeviceIndex,
 		m.Devices,
@@ -735,6 +746,7 @@ type KverbsVariables struct {
 	MadeUp            *ebpf.Variable `ebpf:"made_up"`
 	NextConsumer      *ebpf.Variable `ebpf:"next_consumer"`
 	NextDevice        *ebpf.Variable `ebpf:"next_device"`
+	ReadCqeStamps     *ebpf.Variable `ebpf:"read_cqe_stamps"`
 	SkippedRuns       *ebpf.Variable `ebpf:"skipped_runs"`
 	SomeZero          *ebpf.Variable `ebpf:"some_zero"`
 	ThresholdNs       *ebpf.Variable `ebpf:"threshold_ns"`

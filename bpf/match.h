@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include "cqe.h"
 #include "post.h"
 #include "report.h"
 #include "retire.h"
@@ -443,6 +444,8 @@ __noinline int deliver_send(__u32 slot, struct thread *thread)
 	struct series *series = series_for(delivery, queue->device, unit->operation);
 	if (series)
 		add_completion(series, unit->requests - 1, unit->bytes);
+	if (read_cqe_stamps)
+		sample_cqe(queue, thread);
 
 	unit->delivered_ns = delivery->now;
 	if (!unit->returned_ns && is_inside_post(queue, unit, &delivery->caller))

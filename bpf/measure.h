@@ -50,6 +50,9 @@ struct delivery {
 	__u32 steps; /* of searching that are left, see match.h */
 	__u32 unordered; /* another thread may deliver what comes before it */
 	__u32 queue_told; /* enum queue_told: what the device says of a failed completion */
+	__u64 cqe_stamp; /* see cqe.h */
+	__u32 has_cqe;	 /* the CQ entry was read */
+	__u32 pad;
 };
 
 static __always_inline __u64 clamp_ns(__u64 value, __u64 low, __u64 high)

@@ -48,6 +48,7 @@ static __noinline void report_slow(struct queue *queue, struct thread *thread)
 	event->wr_id = shown_wr_id(unit->wr_id);
 	event->posted_ns = unit->posted_ns;
 	event->delivered_ns = unit->delivered_ns;
+	event->cqe_stamp = read_cqe_stamps ? delivery->cqe_stamp : 0;
 	for (int i = 0; i < STAGES; i++)
 		event->stage_ns[i] = unit->stage_ns[i];
 	event->bytes = unit->bytes;

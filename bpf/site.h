@@ -165,6 +165,10 @@ static __always_inline void site_reached(struct pt_regs *ctx, __u64 cookie)
 	if (is_double(&seen, ctx, address, now))
 		return;
 	thread->delivery.caller = caller_of(seen.task);
+	if (read_cqe_stamps && site->cqe.base.kind != SITE_PLACE_NONE)
+		read_cqe(&thread->delivery, locate(ctx, &site->cqe));
 	deliver_at_site(locate(ctx, &site->cq), now, thread);
+	if (read_cqe_stamps)
+		thread->delivery.has_cqe = thread->delivery.cqe_stamp = 0;
 	charge_work(thread, now);
 }

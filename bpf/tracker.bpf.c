@@ -18,6 +18,7 @@ char __license[] SEC("license") = "Dual BSD/GPL";
 /* Types that no map names reach the type information, and so Go, this way. */
 const struct slow_event *type_slow_event __attribute__((unused));
 const struct control_event *type_control_event __attribute__((unused));
+const struct cqe_sample *type_cqe_sample __attribute__((unused));
 const enum counter *type_counter __attribute__((unused));
 const enum control_kind *type_control_kind __attribute__((unused));
 const enum post_function *type_post_function __attribute__((unused));

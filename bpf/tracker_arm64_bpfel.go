@@ -118,10 +118,12 @@ const (
 	TrackerCounterLOSS_FUNCTIONS_FULL       TrackerCounter = 40
 	TrackerCounterLOSS_CONSUMERS_FULL       TrackerCounter = 41
 	TrackerCounterLOSS_ENTRY_NOT_SEEN       TrackerCounter = 42
-	TrackerCounterDUPLICATE_HITS            TrackerCounter = 43
-	TrackerCounterSLOW_SEEN                 TrackerCounter = 44
-	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 45
-	TrackerCounterCOUNTERS                  TrackerCounter = 46
+	TrackerCounterLOSS_READ_CQE             TrackerCounter = 43
+	TrackerCounterLOSS_CQE_SAMPLES          TrackerCounter = 44
+	TrackerCounterDUPLICATE_HITS            TrackerCounter = 45
+	TrackerCounterSLOW_SEEN                 TrackerCounter = 46
+	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 47
+	TrackerCounterCOUNTERS                  TrackerCounter = 48
 )
 
 type TrackerCq struct {
@@ -152,6 +154,15 @@ type TrackerCqKey struct {
 	Cq          uint64
 	Tgid        uint32
 	Pad         uint32
+}
+
+type TrackerCqeSample struct {
+	_           structs.HostLayout
+	Incarnation uint64
+	Stamp       uint64
+	SeenNs      uint64
+	Tgid        uint32
+	Device      uint32
 }
 
 type TrackerDevice struct {
@@ -490,6 +501,7 @@ type TrackerSite struct {
 	_             structs.HostLayout
 	Wc            TrackerSiteLocation
 	Cq            TrackerSiteLocation
+	Cqe           TrackerSiteLocation
 	Overrides     [2]TrackerSiteOverride
 	OverrideCount uint32
 	Function      uint32
@@ -535,6 +547,7 @@ type TrackerSlowEvent struct {
 	WrId        uint64
 	PostedNs    uint64
 	DeliveredNs uint64
+	CqeStamp    uint64
 	StageNs     [6]uint64
 	Bytes       uint64
 	BusyNs      uint64
@@ -681,6 +694,7 @@ type TrackerThread struct {
 	LookInstruction uint64
 	LookCq          uint64
 	LookNs          uint64
+	SampledNs       uint64
 	Poller          TrackerPoller
 	Recent          [16]uint32
 	Caller          struct {
@@ -725,6 +739,9 @@ type TrackerThread struct {
 		Unordered uint32
 		QueueTold uint32
 		_         [4]byte
+		CqeStamp  uint64
+		HasCqe    uint32
+		Pad       uint32
 	}
 	Unit struct {
 		_           structs.HostLayout
@@ -772,6 +789,7 @@ const (
 	TrackerMapBuilds              = "builds"
 	TrackerMapControlEvents       = "control_events"
 	TrackerMapCounters            = "counters"
+	TrackerMapCqeSamples          = "cqe_samples"
 	TrackerMapCqs                 = "cqs"
 	TrackerMapDeviceIndex         = "device_index"
 	TrackerMapDevices             = "devices"
@@ -834,6 +852,7 @@ const (
 	TrackerVarHitCostNs           = "hit_cost_ns"
 	TrackerVarLossClock           = "loss_clock"
 	TrackerVarNextDevice          = "next_device"
+	TrackerVarReadCqeStamps       = "read_cqe_stamps"
 	TrackerVarSkippedRuns         = "skipped_runs"
 	TrackerVarSomeZero            = "some_zero"
 	TrackerVarThresholdNs         = "threshold_ns"
@@ -841,6 +860,7 @@ const (
 	TrackerVarTypeControlKind     = "type_control_kind"
 	TrackerVarTypeCounter         = "type_counter"
 	TrackerVarTypeCqFunction      = "type_cq_function"
+	TrackerVarTypeCqeSample       = "type_cqe_sample"
 	TrackerVarTypeEntryState      = "type_entry_state"
 	TrackerVarTypeExtendedKind    = "type_extended_kind"
 	TrackerVarTypeExtendedRefusal = "type_extended_refusal"
@@ -937,6 +957,7 @@ type TrackerMapSpecs struct {
 	Builds          *ebpf.MapSpec `ebpf:"builds"`
 	ControlEvents   *ebpf.MapSpec `ebpf:"control_events"`
 	Counters        *ebpf.MapSpec `ebpf:"counters"`
+	CqeSamples      *ebpf.MapSpec `ebpf:"cqe_samples"`
 	Cqs             *ebpf.MapSpec `ebpf:"cqs"`
 	DeviceIndex     *ebpf.MapSpec `ebpf:"device_index"`
 	Devices         *ebpf.MapSpec `ebpf:"devices"`
@@ -977,6 +998,7 @@ type TrackerVariableSpecs struct {
 	HitCostNs           *ebpf.VariableSpec `ebpf:"hit_cost_ns"`
 	LossClock           *ebpf.VariableSpec `ebpf:"loss_clock"`
 	NextDevice          *ebpf.VariableSpec `ebpf:"next_device"`
+	ReadCqeStamps       *ebpf.VariableSpec `ebpf:"read_cqe_stamps"`
 	SkippedRuns         *ebpf.VariableSpec `ebpf:"skipped_runs"`
 	SomeZero            *ebpf.VariableSpec `ebpf:"some_zero"`
 	ThresholdNs         *ebpf.VariableSpec `ebpf:"threshold_ns"`
@@ -984,6 +1006,7 @@ type TrackerVariableSpecs struct {
 	TypeControlKind     *ebpf.VariableSpec `ebpf:"type_control_kind"`
 	TypeCounter         *ebpf.VariableSpec `ebpf:"type_counter"`
 	TypeCqFunction      *ebpf.VariableSpec `ebpf:"type_cq_function"`
+	TypeCqeSample       *ebpf.VariableSpec `ebpf:"type_cqe_sample"`
 	TypeEntryState      *ebpf.VariableSpec `ebpf:"type_entry_state"`
 	TypeExtendedKind    *ebpf.VariableSpec `ebpf:"type_extended_kind"`
 	TypeExtendedRefusal *ebpf.VariableSpec `ebpf:"type_extended_refusal"`
@@ -1024,6 +1047,7 @@ type TrackerMaps struct {
 	Builds          *ebpf.Map `ebpf:"builds"`
 	ControlEvents   *ebpf.Map `ebpf:"control_events"`
 	Counters        *ebpf.Map `ebpf:"counters"`
+	CqeSamples      *ebpf.Map `ebpf:"cqe_samples"`
 	Cqs             *ebpf.Map `ebpf:"cqs"`
 	DeviceIndex     *ebpf.Map `ebpf:"device_index"`
 	Devices         *ebpf.Map `ebpf:"devices"`
@@ -1058,6 +1082,7 @@ func (m *TrackerMaps) Close() error {
 		m.Builds,
 		m.ControlEvents,
 		m.Counters,
+		m.CqeSamples,
 		m.Cqs,
 		m.DeviceIndex,
 		m.Devices,
@@ -1099,6 +1124,7 @@ type TrackerVariables struct {
 	HitCostNs           *ebpf.Variable `ebpf:"hit_cost_ns"`
 	LossClock           *ebpf.Variable `ebpf:"loss_clock"`
 	NextDevice          *ebpf.Variable `ebpf:"next_device"`
+	ReadCqeStamps       *ebpf.Variable `ebpf:"read_cqe_stamps"`
 	SkippedRuns         *ebpf.Variable `ebpf:"skipped_runs"`
 	SomeZero            *ebpf.Variable `ebpf:"some_zero"`
 	ThresholdNs         *ebpf.Variable `ebpf:"threshold_ns"`
@@ -1106,6 +1132,7 @@ type TrackerVariables struct {
 	TypeControlKind     *ebpf.Variable `ebpf:"type_control_kind"`
 	TypeCounter         *ebpf.Variable `ebpf:"type_counter"`
 	TypeCqFunction      *ebpf.Variable `ebpf:"type_cq_function"`
+	TypeCqeSample       *ebpf.Variable `ebpf:"type_cqe_sample"`
 	TypeEntryState      *ebpf.Variable `ebpf:"type_entry_state"`
 	TypeExtendedKind    *ebpf.Variable `ebpf:"type_extended_kind"`
 	TypeExtendedRefusal *ebpf.Variable `ebpf:"type_extended_refusal"`

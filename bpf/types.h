@@ -281,6 +281,8 @@ enum counter {
 	LOSS_FUNCTIONS_FULL,
 	LOSS_CONSUMERS_FULL,
 	LOSS_ENTRY_NOT_SEEN,
+	LOSS_READ_CQE,
+	LOSS_CQE_SAMPLES,
 	DUPLICATE_HITS,
 	SLOW_SEEN,
 	SLOW_BELOW_FLOOR,
@@ -337,6 +339,7 @@ struct site_override {
  * wc is the work request that was refused and cq the QP or SRQ. */
 struct site {
 	struct site_location wc, cq;
+	struct site_location cqe; /* the entry of the CQ, of no kind where it is not known */
 	struct site_override overrides[OVERRIDES];
 	__u32 override_count;
 	__u32 function; /* index of the poll_cq it belongs to, or enum post_function */
@@ -383,6 +386,7 @@ struct slow_event {
 	__u64 cq;
 	__u64 wr_id;
 	__u64 posted_ns, delivered_ns;
+	__u64 cqe_stamp; /* what the device wrote into the CQ entry, 0: not known */
 	__u64 stage_ns[STAGES];
 	__u64 bytes;
 	__u64 busy_ns;
@@ -409,6 +413,14 @@ struct slow_event {
 	__u8 has_busy;
 };
 _Static_assert(sizeof(struct slow_event) % 8 == 0, "no tail padding");
+
+struct cqe_sample {
+	__u64 incarnation;
+	__u64 stamp;   /* 0: the device gave none */
+	__u64 seen_ns; /* when the completion was delivered */
+	__u32 tgid;
+	__u32 device;
+};
 
 enum control_kind {
 	CONTROL_NEW_FILE,    /* an executable mapping of a file not seen before */

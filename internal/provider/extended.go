@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"debug/elf"
 	"fmt"
 	"io"
 	"slices"
@@ -84,11 +85,7 @@ func (e *Extended) Alternatives(offset uint64) []Target {
 // are stored there by single instructions.
 func (a *analysis) functionStores() map[int64][]uint64 {
 	stores := map[int64][]uint64{}
-	for _, start := range a.frames.starts {
-		bounds, ok := a.frames.function(start)
-		if !ok {
-			continue
-		}
+	for _, bounds := range a.pointingFunctions() {
 		f, err := a.decodeFunction(bounds)
 		if err != nil {
 			continue
@@ -113,6 +110,44 @@ func (a *analysis) functionStores() map[int64][]uint64 {
 		}
 	}
 	return stores
+}
+
+// pointingFunctions returns the bounds of the functions that may take the address
+// of a function: decoding all of a large library takes a hundred milliseconds,
+// and the first process that uses it would not wait. On arm64 any may.
+func (a *analysis) pointingFunctions() []span {
+	if a.img.machine != elf.EM_X86_64 {
+		all := map[span]bool{}
+		for _, start := range a.frames.starts {
+			if bounds, ok := a.frames.function(start); ok {
+				all[bounds] = true
+			}
+		}
+		return sortedSpans(all)
+	}
+	pointers := map[uint64]bool{}
+	for _, start := range a.frames.starts {
+		pointers[start] = true
+	}
+	for at, r := range a.relocations {
+		if r.imported == "" && a.isFunction(r.address) {
+			pointers[at] = true
+		}
+	}
+	places := map[uint64]bool{}
+	a.references(pointers, func(at uint64) {
+		if !a.isBranchX86(at) {
+			places[at] = true
+		}
+	})
+	return a.functionsAt(places)
+}
+
+// isBranchX86 reports whether four bytes look like the distance of a direct call or
+// jump, by the byte before them.
+func (a *analysis) isBranchX86(at uint64) bool {
+	before := a.img.bytes(at-1, 1)
+	return len(before) == 1 && (before[0] == 0xe8 || before[0] == 0xe9)
 }
 
 // Where in a provider's object the pointers of ibv_qp_ex can be: 320 and 328

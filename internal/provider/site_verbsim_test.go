@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func TestVerbsimSites(t *testing.T) {
 	bin, err := filepath.Abs(filepath.Join("..", "..", "bin"))
 	require.NoError(t, err)
 	binary := filepath.Join(bin, "verbsim")
-	for _, name := range []string{"libverbsim-rdmav34.so", "libverbsim-rdmav34-nocet.so"} {
+	for _, name := range []string{"libverbsim-rdmav34.so", "libverbsim-rdmav34-nocet.so", "libverbsim-rdmav34-mlx5.so"} {
 		content, err := os.ReadFile(filepath.Join(bin, name))
 		if err != nil {
 			t.Skipf("no simulated provider: run make verbsim: %v", err)
@@ -29,6 +30,10 @@ func TestVerbsimSites(t *testing.T) {
 		library := filepath.Join(t.TempDir(), "libverbsim-rdmav34.so")
 		require.NoError(t, os.WriteFile(library, content, 0o755))
 		sites := verbsimSites(t, library)
+		for _, site := range sites {
+			known := site.Function == PollCQ && strings.Contains(name, "mlx5")
+			require.Equal(t, known, site.CQE.Known(), "the CQ entry at %#x of %s", site.Offset, name)
+		}
 		for _, scenario := range []string{"poll256", "threads", "errors", "srq", "idle-poll", "enomem"} {
 			t.Run(name+"/"+scenario, func(t *testing.T) {
 				counters := countSites(t, library, sites)

@@ -50,6 +50,10 @@ type Config struct {
 	// library over one of them is observed in windows. 0 sets no bound, nor does
 	// the whole of a thread.
 	MaxThreadCPURatio, MaxAgentCPUCores float64
+	// CQETimestamps reads the time stamps that devices of mlx5 write into the
+	// entries of CQs. Once a device's clock is calibrated, they tell when a slow
+	// completion was written. It is experimental: it has not been run on hardware.
+	CQETimestamps bool
 	// takesFile selects the libraries that are probed; nil takes all. It lets
 	// tests look at their own alone.
 	takesFile func(path string) bool

@@ -12,10 +12,10 @@ import (
 
 // decodeSlow turns a record of the ring buffer into a completion. The names of
 // device and posting thread are not in it.
-func decodeSlow(raw []byte) (verbs.Completion, uint16, error) {
+func decodeSlow(raw []byte) (stampedCompletion, error) {
 	var event bpf.TrackerSlowEvent
 	if err := decodeInto(&event, raw); err != nil {
-		return verbs.Completion{}, 0, err
+		return stampedCompletion{}, err
 	}
 	c := verbs.Completion{
 		Queue: verbs.QueueID{
@@ -48,7 +48,7 @@ func decodeSlow(raw []byte) (verbs.Completion, uint16, error) {
 	for i := range c.Stages {
 		c.Stages[i] = time.Duration(event.StageNs[i])
 	}
-	return c, event.Device, nil
+	return stampedCompletion{c, event.Device, event.CqeStamp}, nil
 }
 
 func decodeControl(raw []byte) (bpf.TrackerControlEvent, error) {

@@ -86,7 +86,7 @@ func runPrivately(m *testing.M) (int, error) {
 	if err != nil || len(files) == 0 {
 		return 0, errors.New("libibverbs.so.1 is not installed: scripts/setup.sh demo")
 	}
-	for _, name := range []string{"verbsim", "libverbsim-rdmav34.so", "libverbsim-rdmav34-nocet.so"} {
+	for _, name := range []string{"verbsim", "libverbsim-rdmav34.so", "libverbsim-rdmav34-nocet.so", mlx5Provider} {
 		files = append(files, filepath.Join("../../bin", name))
 	}
 	for _, file := range files {

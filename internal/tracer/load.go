@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -120,7 +121,11 @@ func prepareSpec(cfg Config, kind linkKind) (*ebpf.CollectionSpec, error) {
 		}
 	}
 	spec.Maps[bpf.TrackerMapSlowEvents].MaxEntries = cfg.EventBytes
+	if !cfg.CQETimestamps {
+		spec.Maps[bpf.TrackerMapCqeSamples].MaxEntries = uint32(os.Getpagesize())
+	}
 	return spec, errors.Join(
+		spec.Variables["read_cqe_stamps"].Set(cfg.CQETimestamps),
 		spec.Variables["threshold_ns"].Set(uint64(cfg.Threshold.Nanoseconds())),
 		spec.Variables["histogram_edges"].Set(verbs.HistogramEdges()),
 	)

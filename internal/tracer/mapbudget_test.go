@@ -72,11 +72,14 @@ func TestLeastMapBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for bound, fits := range map[uint64]bool{least: true, least - 1: false} {
-			spec, err := bpf.LoadTracker()
+			cfg, err := Config{}.withDefaults()
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec.Maps[bpf.TrackerMapSlowEvents].MaxEntries = defaultEventBytes
+			spec, err := prepareSpec(cfg, linkMulti)
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := sizePools(spec, bound, cpus); (err == nil) != fits {
 				t.Errorf("%d processors, least %d bytes: a bound of %d gives %v", cpus, least, bound, err)
 			}

@@ -45,12 +45,14 @@ const noDevice = 0xffff
 
 func (t *Tracer) readSlow(ctx context.Context, reader *ringbuf.Reader) {
 	err := readRecords(ctx, reader, func(raw []byte) {
-		c, device, err := decodeSlow(raw)
+		c, err := decodeSlow(raw)
 		if err != nil {
 			t.undecodable.Add(1)
 			return
 		}
-		t.deliver(c, device)
+		if !t.stamps.hold(c.Completion, c.device, c.stamp) {
+			t.deliver(c.Completion, c.device)
+		}
 	})
 	if err != nil {
 		t.log.Error("reading slow completions ended", "error", err)

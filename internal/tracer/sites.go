@@ -77,6 +77,9 @@ func encodeSite(machine elf.Machine, site provider.Site, function uint32) (bpf.T
 	if encoded.Cq, err = encodeLocation(machine, site.CQ); err != nil {
 		return encoded, err
 	}
+	if encoded.Cqe, err = encodeLocation(machine, site.CQE); err != nil {
+		return encoded, err
+	}
 	for i, override := range site.Overrides {
 		from, err := encodePlace(machine, override.From)
 		if err != nil {

@@ -46,6 +46,7 @@ type Tracer struct {
 	async       chan verbs.AsyncEvent
 	resources   *resources
 	kernel      *kernelVerbs
+	stamps      *cqeStamps
 	dropped     atomic.Uint64
 	undecodable atomic.Uint64
 	extended    chan struct{}
@@ -131,6 +132,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		async:       make(chan verbs.AsyncEvent, asyncBuffer),
 		resources:   newResources(cfg),
 		kernel:      newKernelVerbs(cfg, side),
+		stamps:      newCQEStamps(cfg.Logger),
 		libraries:   newLibraries(side, kind),
 		books:       newLedger(),
 		ending:      map[verbs.ProcessID]time.Time{},
@@ -181,6 +183,11 @@ func (t *Tracer) begin(ctx context.Context) error {
 	}
 	t.run(func() { t.readSlow(background, slow) })
 	t.run(func() { t.readControl(background, control) })
+	if t.cfg.CQETimestamps {
+		if err := t.followStamps(background); err != nil {
+			return fmt.Errorf("opening the ring buffer of time stamps: %w", err)
+		}
+	}
 	t.resources.refresh()
 	t.run(func() { t.watchCore(background) })
 	t.look(func() { t.followExtended(background) })

@@ -113,6 +113,10 @@ type Config struct {
 	// ProbeMode is the highest mode in which completions are observed: auto or
 	// windows. Default auto.
 	ProbeMode ProbeMode `mapstructure:"probe_mode"`
+	// CQETimestamps reads the time stamps that mlx5 devices write into the entries
+	// of CQs, to tell a poller that was late from the device on the spans and logs of
+	// slow work requests. Experimental: it has never run on hardware. Default false.
+	CQETimestamps bool `mapstructure:"cqe_timestamps"`
 	// Histogram is the kind of rdma.wqe.duration: exponential or explicit.
 	// Default exponential.
 	Histogram HistogramKind `mapstructure:"histogram"`

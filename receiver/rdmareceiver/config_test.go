@@ -35,6 +35,7 @@ func TestLoadConfig(t *testing.T) {
 	full.MaxThreadCPURatio = 0.02
 	full.MaxAgentCPUCores = 0.5
 	full.ProbeMode = ProbeModeWindows
+	full.CQETimestamps = true
 	full.Histogram = HistogramExplicit
 	full.SlowLogs = true
 	full.ParentFromTraceparent = true

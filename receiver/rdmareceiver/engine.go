@@ -43,6 +43,8 @@ type engineConfig struct {
 	MaxMapBytes uint64
 	// EntryReturn leaves completion sites alone.
 	EntryReturn bool
+	// CQETimestamps reads the time stamps that mlx5 devices write.
+	CQETimestamps bool
 	// MaxThreadCPURatio and MaxAgentCPUCores bound what observing costs.
 	MaxThreadCPURatio, MaxAgentCPUCores float64
 	// Root is the root directory of the host.

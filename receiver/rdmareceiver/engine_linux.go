@@ -39,6 +39,7 @@ func startEngine(ctx context.Context, cfg engineConfig) (engine, error) {
 		Threshold:         cfg.Threshold,
 		MaxMapBytes:       cfg.MaxMapBytes,
 		EntryReturn:       cfg.EntryReturn,
+		CQETimestamps:     cfg.CQETimestamps,
 		MaxThreadCPURatio: cfg.MaxThreadCPURatio,
 		MaxAgentCPUCores:  cfg.MaxAgentCPUCores,
 		Root:              cfg.Root,

@@ -171,6 +171,7 @@ func (r *rdmaReceiver) engineConfig(host host, logger *slog.Logger) engineConfig
 		Threshold:         r.cfg.Threshold,
 		MaxMapBytes:       uint64(r.cfg.MaxMapMiB) << 20,
 		EntryReturn:       r.cfg.ProbeMode == ProbeModeWindows,
+		CQETimestamps:     r.cfg.CQETimestamps,
 		MaxThreadCPURatio: r.cfg.MaxThreadCPURatio,
 		MaxAgentCPUCores:  r.cfg.MaxAgentCPUCores,
 		Root:              r.cfg.RootPath,

@@ -606,6 +606,7 @@ func TestEngineGetsTheConfiguration(t *testing.T) {
 		r.cfg.Threshold, r.cfg.MaxMapMiB, r.cfg.RootPath = time.Millisecond, 64, "/host"
 		r.cfg.CacheDirectory = "/var/cache/rdma"
 		r.cfg.MaxThreadCPURatio, r.cfg.MaxAgentCPUCores, r.cfg.ProbeMode = 0.2, 0.3, ProbeModeWindows
+		r.cfg.CQETimestamps = true
 		r.cfg.Devices.Exclude = filters("mlx5_bond_0", "")
 		r.cfg.Processes.Include = filters("", "^py")
 		r.addTraces(r.traces)
@@ -620,6 +621,7 @@ func TestEngineGetsTheConfiguration(t *testing.T) {
 	assert.InDelta(t, 0.2, got.MaxThreadCPURatio, 0)
 	assert.InDelta(t, 0.3, got.MaxAgentCPUCores, 0)
 	assert.True(t, got.EntryReturn, "probe_mode is windows")
+	assert.True(t, got.CQETimestamps)
 	assert.False(t, got.TakesDevice("mlx5_bond_0"))
 	assert.True(t, got.TakesDevice("mlx5_0"))
 	assert.True(t, got.TakesProcess(1), "its executable is python3")

@@ -2,6 +2,7 @@
 /* Completion Queues: a ring that the device fills and poll_cq empties. */
 #include "sim.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -53,6 +54,15 @@ int sim_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	return EOPNOTSUPP;
 }
 
+#ifdef SIM_MLX5_CQE
+/* The device counts at 156.25 MHz from some moment on. */
+static void stamp(struct sim_cqe *cqe)
+{
+	cqe->entry.timestamp = htobe64(cqe->due / 32 * 5 + cqe->due % 32 * 5 / 32 + 0x123456789);
+	cqe->entry.sop_drop_qpn = htobe32(0x0a000000 | cqe->qpn);
+}
+#endif
+
 /* A full queue is in error for good, as with hardware: the program made it too small. */
 void sim_cq_push(struct sim_cq *cq, const struct sim_cqe *cqe)
 {
@@ -64,6 +74,9 @@ void sim_cq_push(struct sim_cq *cq, const struct sim_cqe *cqe)
 		return;
 	}
 	cq->ring[head & cq->mask] = *cqe;
+#ifdef SIM_MLX5_CQE
+	stamp(&cq->ring[head & cq->mask]);
+#endif
 	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
 }
 

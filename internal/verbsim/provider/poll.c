@@ -6,6 +6,7 @@
  */
 #include "sim.h"
 
+#include <endian.h>
 #include <errno.h>
 
 /* Lets the device do what is due, unless there are completions enough. */
@@ -38,7 +39,11 @@ static void fill(struct ibv_wc *wc, const struct sim_cqe *cqe)
 	wc->wr_id = cqe->wr_id;
 	wc->status = cqe->status;
 	wc->vendor_err = cqe->vendor_err;
+#ifdef SIM_MLX5_CQE
+	wc->qp_num = be32toh(cqe->entry.sop_drop_qpn) & 0xffffff;
+#else
 	wc->qp_num = cqe->qpn;
+#endif
 	if (cqe->status != IBV_WC_SUCCESS)
 		return;
 	wc->opcode = cqe->wc_opcode;
@@ -60,6 +65,7 @@ static void fill(struct ibv_wc *wc, const struct sim_cqe *cqe)
 int sim_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 {
 	struct sim_cq *cq = (struct sim_cq *)ibcq;
+	const struct sim_cqe *last = cq->last;
 	int npolled;
 
 	pthread_spin_lock(&cq->lock);
@@ -74,7 +80,9 @@ int sim_poll_cq(struct ibv_cq *ibcq, int num_entries, struct ibv_wc *wc)
 		sim_cq_give_back(cqe);
 		cq->due[npolled & (VERBSIM_DUE - 1)] = cqe->due;
 		atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+		last = cqe;
 	}
+	cq->last = last;
 	pthread_spin_unlock(&cq->lock);
 	return cq->overrun ? -EIO : npolled;
 }

@@ -50,8 +50,22 @@ struct sim_rq {
 	_Atomic uint32_t freed; /* slots given back, by poll_cq */
 };
 
+#ifdef SIM_MLX5_CQE
+/* What a device of mlx5 writes, as far as anybody looks: struct mlx5_cqe64 of
+ * infiniband/mlx5dv.h, big-endian. */
+struct sim_entry {
+	uint8_t others[48];
+	uint64_t timestamp;
+	uint32_t sop_drop_qpn;
+	uint8_t rest[4];
+};
+#endif
+
 /* A completion as the hardware writes it. */
 struct sim_cqe {
+#ifdef SIM_MLX5_CQE
+	struct sim_entry entry; /* must be first */
+#endif
 	uint64_t wr_id, due;
 	struct sim_qp *qp;
 	struct sim_rq *rq; /* of a receive: the ring that gets its slot back */
@@ -76,6 +90,7 @@ struct sim_cq {
 	const struct sim_cqe *current; /* between start_poll and end_poll: what is read */
 	struct sim_cqe copy;
 	uint32_t taken; /* since start_poll */
+	const struct sim_cqe *last; /* that poll_cq delivered: its loop keeps the address, as libmlx5's */
 	uint64_t due[VERBSIM_DUE];
 };
 
