@@ -17,8 +17,8 @@ func TestMapsFitTheirBound(t *testing.T) {
 	}{
 		{1, defaultMapBytes, 7000, true},
 		{2, defaultMapBytes, 7000, true},
-		{64, defaultMapBytes, 6800, true},
-		{256, defaultMapBytes, 5900, true},
+		{64, defaultMapBytes, 6700, true},
+		{256, defaultMapBytes, 5800, true},
 		{1024, defaultMapBytes, 3100, true},
 		{256, 21 << 20, fewestSegments, true},
 		{2, 4 << 20, 0, false},
