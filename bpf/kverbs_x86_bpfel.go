@@ -128,6 +128,8 @@ type KverbsQueue struct {
 	RecvPosted    uint64
 	RecvCompleted uint64
 	RecvEmpty     uint64
+	Bytes         uint64
+	Slow          uint64
 	StartNs       uint64
 	AlignedNs     uint64
 	ActivityNs    uint64
@@ -161,6 +163,7 @@ type KverbsQueue struct {
 	Port          uint8
 	QpType        uint8
 	Library       uint32
+	Durations     [64]uint32
 	Directory     [256]uint32
 	_             [4]byte
 }

@@ -444,6 +444,7 @@ __noinline int deliver_send(__u32 slot, struct thread *thread)
 	struct series *series = series_for(delivery, queue->device, unit->operation);
 	if (series)
 		add_completion(series, unit->requests - 1, unit->bytes);
+	add_queue_bytes(queue, unit->bytes);
 	if (read_cqe_stamps)
 		sample_cqe(queue, thread);
 

@@ -10,6 +10,7 @@
 #include "process.h"
 #include "series.h"
 #include "thread.h"
+#include "traffic.h"
 #include "verbs_reader.h"
 
 static __always_inline __u64 wakeup_flag(void)
@@ -91,9 +92,12 @@ static __always_inline void account_unit(struct queue *queue, struct thread *thr
 
 	unit->has_busy = rate != 0;
 	unit->busy_ns = rate ? busy_ns(unit->port_bytes, rate) : 0;
+	__u32 bucket = bucket_of(duration);
+
 	split_stages(unit);
+	add_queue_duration(queue, bucket);
 	if (series) {
-		add_duration(series, duration);
+		add_duration(series, duration, bucket);
 		for (int i = 0; i < STAGES; i++)
 			if (unit->stage_ns[i])
 				__sync_fetch_and_add(&series->stage_ns[i], unit->stage_ns[i]);
@@ -103,6 +107,7 @@ static __always_inline void account_unit(struct queue *queue, struct thread *thr
 
 	__u64 excess = duration - unit->busy_ns;
 	count(SLOW_SEEN);
+	__sync_fetch_and_add(&queue->slow, 1);
 	if (series) {
 		__sync_fetch_and_add(&series->slow, 1);
 		__sync_fetch_and_add(&series->excess_ns, excess);

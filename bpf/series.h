@@ -68,10 +68,10 @@ static __always_inline void add_completion(struct series *series, __u64 retired,
 		__sync_fetch_and_add(&series->bytes, bytes);
 }
 
-static __always_inline void add_duration(struct series *series, __u64 duration_ns)
+static __always_inline void add_duration(struct series *series, __u64 duration_ns, __u32 bucket)
 {
 	__sync_fetch_and_add(&series->sum_ns, duration_ns);
-	__sync_fetch_and_add(&series->buckets[bucket_of(duration_ns)], 1);
+	__sync_fetch_and_add(&series->buckets[bucket & (HISTOGRAM_BUCKETS - 1)], 1);
 	raise_to(&series->max_ns, duration_ns);
 	lower_to(&series->min_ns, duration_ns);
 }

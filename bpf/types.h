@@ -22,6 +22,11 @@
 /* How many entries the completions of one poll may look at. */
 #define SEARCH_STEPS 32768
 
+/* Durations are counted in this many buckets for a series, and more coarsely for
+ * a queue: it has one bucket for four of a series. */
+#define HISTOGRAM_BUCKETS 256
+#define QUEUE_BUCKETS (HISTOGRAM_BUCKETS / 4)
+
 #define NO_DEVICE 0xffff
 #define DEVICES 128
 /* Those below are for the names that sysfs has: what processes call their devices
@@ -148,6 +153,7 @@ struct queue {
 	/* Completions of sends, those since the head last moved, and rejected posts. */
 	__u64 completions, rejected;
 	__u64 recv_posted, recv_completed, recv_empty;
+	__u64 bytes, slow; /* payload of completed work requests, and how many were slow */
 
 	__u64 start_ns;	   /* the process's start, CLOCK_BOOTTIME */
 	__u64 aligned_ns;  /* when the QP was seen to become empty by INIT or RTR */
@@ -174,6 +180,7 @@ struct queue {
 	__u16 device;
 	__u8 port, qp_type;
 	__u32 library; /* whose functions it was last posted through */
+	__u32 durations[QUEUE_BUCKETS]; /* of the timed work requests, see traffic.h */
 	__u32 directory[DIRECTORY_SLOTS];
 };
 
@@ -201,8 +208,6 @@ struct device {
 	__u32 ignored;
 	__u32 ready; /* the name is written */
 };
-
-#define HISTOGRAM_BUCKETS 256
 
 struct series_key {
 	__u64 incarnation;

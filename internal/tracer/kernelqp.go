@@ -110,6 +110,7 @@ func describeStuck(s *verbs.Stuck, qp *bpf.ResourcesKernelQp) {
 }
 
 func describeQueue(q *verbs.QueueInfo, qp *bpf.ResourcesKernelQp) {
+	q.Path = pathOf(qp)
 	overrule(&q.RemoteQP, qp.RemoteQp)
 	overrule(&q.Port, qp.Port)
 	overrule(&q.Type, verbs.QPType(qp.Type))

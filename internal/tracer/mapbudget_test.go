@@ -15,12 +15,12 @@ func TestMapsFitTheirBound(t *testing.T) {
 		segments uint32 // at least
 		fits     bool
 	}{
-		{1, defaultMapBytes, 7000, true},
-		{2, defaultMapBytes, 7000, true},
-		{64, defaultMapBytes, 6700, true},
-		{256, defaultMapBytes, 5800, true},
-		{1024, defaultMapBytes, 3100, true},
-		{256, 21 << 20, fewestSegments, true},
+		{1, defaultMapBytes, 6600, true},
+		{2, defaultMapBytes, 6600, true},
+		{64, defaultMapBytes, 6200, true},
+		{256, defaultMapBytes, 5300, true},
+		{1024, defaultMapBytes, 2500, true},
+		{256, 22 << 20, fewestSegments, true},
 		{2, 4 << 20, 0, false},
 		{256, 4 << 20, 0, false},
 	} {

@@ -106,6 +106,7 @@ func (k *kernelSide) queueInfo(q *bpf.TrackerQueue, now uint64, interval uint32,
 		Outstanding: q.Outstanding,
 		Peak:        q.Outstanding,
 		Limit:       q.Limit,
+		Traffic:     verbs.Traffic{Generation: q.Generation, Bytes: q.Bytes, Slow: q.Slow, Durations: q.Durations},
 	}
 	if info.ID.Process.InKernel() {
 		info.SendCQ = 0
@@ -222,14 +223,11 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	return snapshot, nil
 }
 
-// describeQueues asks the kernel about the queues of which libibverbs did not
-// tell the creation or the connection: those of static or renamed libraries.
+// describeQueues asks the kernel about the peers, and about what libibverbs did
+// not tell: nothing of queues of static libraries.
 func (t *Tracer) describeQueues(queues []verbs.QueueInfo) {
 	for i := range queues {
 		q := &queues[i]
-		if q.Limit != 0 && q.RemoteQP != 0 {
-			continue
-		}
 		if qp, ok := t.resources.find(q.ID, q.Device); ok {
 			describeQueue(q, &qp)
 		}

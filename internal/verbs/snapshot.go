@@ -55,6 +55,9 @@ type QueueInfo struct {
 	// RecvKnown, which needs the queue to be seen from its start.
 	RecvOutstanding uint32
 	RecvKnown       bool
+	// Path is how the queue pair reaches its peer, as far as the kernel tells.
+	Path    Path
+	Traffic Traffic
 }
 
 // RejectedPosts counts posts that the provider refused, by process, device
