@@ -36,6 +36,8 @@ type aggregator struct {
 	empty    map[emptyKey]uint64
 	// registered is what processes registered until the last snapshot.
 	registered map[registrationsKey]verbs.Registrations
+	// routes is nil unless they are asked for.
+	routes *routeTable
 	// transmitted is the payload that each device sent, of all processes so far.
 	transmitted map[string]uint64
 
@@ -66,13 +68,17 @@ type ownerState struct {
 }
 
 func newAggregator(cfg *Config, identify func(verbs.ProcessID) *identity, errnoName func(uint32) string, started pcommon.Timestamp) *aggregator {
-	return &aggregator{
+	a := &aggregator{
 		maxSeries: cfg.MaxSeries, breakdown: newBreakdown(cfg.MetricAttributes), identify: identify, errnoName: errnoName,
 		series: map[seriesKey]*series{}, owners: map[owner]*ownerState{},
 		counters: map[verbs.SeriesKey]*verbs.Series{}, rejected: map[rejectedKey]uint64{}, empty: map[emptyKey]uint64{},
 		registered: map[registrationsKey]verbs.Registrations{}, transmitted: map[string]uint64{},
 		started: started, previous: started,
 	}
+	if cfg.Routes {
+		a.routes = &routeTable{}
+	}
+	return a
 }
 
 // add takes a snapshot that was taken at the given wall time. It returns the
@@ -86,6 +92,7 @@ func (a *aggregator) add(snap *verbs.Snapshot, now pcommon.Timestamp) (ended []s
 	a.addEmpty(snap)
 	a.addRegistrations(snap)
 	a.addQueues(snap)
+	a.addRoutes(snap, now)
 	a.addProbes(snap)
 	ended = append(a.endGauges(), a.endOwners(now)...)
 	owners = maps.Clone(a.owners)

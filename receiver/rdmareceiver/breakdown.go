@@ -83,10 +83,17 @@ func (b breakdown) ownerOf(id verbs.ProcessID, who *identity) owner {
 	if b.pid && !id.InKernel() {
 		o.pid = id.TGID
 	}
-	if rank := who.facts.Rank; b.rank && rank != nil {
-		o.rank = number{value: int64(*rank), known: true}
+	if b.rank {
+		o.rank = rankOf(who)
 	}
 	return o
+}
+
+func rankOf(who *identity) number {
+	if rank := who.facts.Rank; rank != nil {
+		return number{value: int64(*rank), known: true}
+	}
+	return number{}
 }
 
 func (b breakdown) queueOf(q *verbs.QueueInfo) queue {

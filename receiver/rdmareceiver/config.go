@@ -99,6 +99,11 @@ type Config struct {
 	// processes, rdma.qp.number and rdma.cq.handle those of queues. Each
 	// multiplies the series, which MaxSeries bounds. Default none.
 	MetricAttributes []MetricAttribute `mapstructure:"metric_attributes"`
+	// Routes exports metrics of who talks to whom over what: rdma.route.queues,
+	// throughput, duration and slow_completions, of the 64 routes of each device
+	// with the most bytes. They name peers, and so need PeerAddresses; MaxSeries
+	// bounds them with the others. Default false.
+	Routes bool `mapstructure:"routes"`
 	// MaxMapMiB is how much memory the BPF maps may take, in MiB. Queues that
 	// find no room are counted and not followed. Default 32.
 	MaxMapMiB int `mapstructure:"max_map_mib"`
@@ -169,6 +174,9 @@ func createDefaultConfig() component.Config {
 	metrics := metadata.DefaultMetricsConfig()
 	// Of extremes only a further extreme means something.
 	metrics.RdmaProbeObservedShare.AggregationStrategy = metadata.AggregationStrategyMin
+	metrics.RdmaRouteDuration.AggregationStrategy = metadata.AggregationStrategyMax
+	metrics.RdmaRouteSlowCompletions.AggregationStrategy = metadata.AggregationStrategySum
+	metrics.RdmaRouteThroughput.AggregationStrategy = metadata.AggregationStrategySum
 	metrics.RdmaSqPeakOutstanding.AggregationStrategy = metadata.AggregationStrategyMax
 	metrics.RdmaSqUtilization.AggregationStrategy = metadata.AggregationStrategyMax
 	metrics.RdmaWqeOldestOutstanding.AggregationStrategy = metadata.AggregationStrategyMax
@@ -210,11 +218,19 @@ func (c *Config) Validate() error {
 		inRange("max_agent_cpu_cores", c.MaxAgentCPUCores, minAgentCPUCores, maxAgentCPUCores),
 		oneOf("probe_mode", c.ProbeMode, ProbeModeAuto, ProbeModeWindows),
 		validateMetricAttributes(c.MetricAttributes),
+		c.validateRoutes(),
 		oneOf("histogram", c.Histogram, HistogramExponential, HistogramExplicit),
 		oneOf("error_mode", c.ErrorMode, ErrorModeIgnore, ErrorModePropagate),
 		c.validateRootPath(),
 		c.validateCacheDirectory(),
 	)
+}
+
+func (c *Config) validateRoutes() error {
+	if !c.Routes || c.PeerAddresses {
+		return nil
+	}
+	return errors.New("routes is true and peer_addresses is false: routes name peers, set one of the two to its default")
 }
 
 func (c *Config) validateRootPath() error {

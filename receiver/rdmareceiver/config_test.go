@@ -40,7 +40,7 @@ func TestLoadConfig(t *testing.T) {
 	full.SlowLogs = true
 	full.ParentFromTraceparent = true
 	full.StageSpans = true
-	full.PeerAddresses = false
+	full.Routes = true
 	full.Processes = Filters{Include: filters("", "^python"), Exclude: filters("ib_write_bw", "")}
 	full.Devices = Filters{Include: filters("", "^mlx5_[0-7]$")}
 	full.Counters = Filters{Exclude: filters("mlx5_3", "")}
@@ -58,6 +58,7 @@ func TestLoadConfig(t *testing.T) {
 		{id: component.NewID(metadata.Type), want: createDefaultConfig()},
 		{id: component.NewIDWithName(metadata.Type, "full"), want: full},
 		{id: component.NewIDWithName(metadata.Type, "wrong"), errors: []string{
+			"routes is true and peer_addresses is false: routes name peers",
 			"threshold is 50ns: set it to a value from 1µs to 1m0s",
 			"collection_interval is 1ms: set it to a value from 1s to 10m0s",
 			"max_exported_per_second is 0: set it to a value from 1 to 10000",

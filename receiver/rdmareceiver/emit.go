@@ -185,6 +185,14 @@ func (m *metricsEmitter) record(p point, now pcommon.Timestamp) {
 		b.RecordRdmaProbeModeDataPoint(now, v, k.provider, k.function, metadata.MapAttributeRdmaProbeMode[k.detail])
 	case probeShare:
 		b.RecordRdmaProbeObservedShareDataPoint(now, p.state.ratio, k.provider)
+	case routeQueues:
+		b.RecordRdmaRouteQueuesDataPoint(now, v, k.device, k.route.attributes()...)
+	case routeThroughput:
+		b.RecordRdmaRouteThroughputDataPoint(now, float64(v), k.device, k.route.attributes()...)
+	case routeDuration:
+		b.RecordRdmaRouteDurationDataPoint(now, seconds, k.device, metadata.MapAttributeRdmaRouteQuantile[k.detail], k.route.attributes()...)
+	case routeSlowCompletions:
+		b.RecordRdmaRouteSlowCompletionsDataPoint(now, v, k.device, k.route.attributes()...)
 	case wqeDuration, numInstruments:
 		// Histograms are built by appendHistogram.
 	}

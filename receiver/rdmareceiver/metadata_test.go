@@ -66,7 +66,9 @@ func kindOf(metric pmetric.Metric) string {
 // everyMetric emits every metric, with every attribute.
 func everyMetric(t *testing.T) pmetric.Metrics {
 	t.Helper()
-	metrics := newBench(t, theHost().processes, nil).collect(fullSnapshot())
+	snapshot := fullSnapshot()
+	snapshot.Queues = append(snapshot.Queues, routedSnapshot(100).Queues...)
+	metrics := newBench(t, theHost().processes, withRoutes).collect(snapshot)
 	sample := fullSample()
 	newDeviceEmitter(defaultConfig(), receivertest.NewNopSettings(metadata.Type), theSurroundings()).emit(metrics, &sample, map[string]uint64{})
 	return metrics

@@ -37,6 +37,10 @@ const (
 	queueCount
 	probeMode
 	probeShare
+	routeQueues
+	routeThroughput
+	routeDuration
+	routeSlowCompletions
 	numInstruments
 )
 
@@ -56,9 +60,9 @@ const (
 // fold says how the instrument combines values.
 func (i instrument) fold() fold {
 	switch i {
-	case sqOutstanding, sqLimit, rqOutstanding, mrRegions, mrRegistered, queueCount, probeMode:
+	case sqOutstanding, sqLimit, rqOutstanding, mrRegions, mrRegistered, queueCount, probeMode, routeQueues, routeThroughput, routeSlowCompletions:
 		return foldSum
-	case wqeOldestOutstanding, sqPeakOutstanding, sqUtilization:
+	case wqeOldestOutstanding, sqPeakOutstanding, sqUtilization, routeDuration:
 		return foldMax
 	case probeShare:
 		return foldMin
@@ -71,10 +75,11 @@ func (i instrument) fold() fold {
 type seriesKey struct {
 	owner      owner
 	queue      queue
+	route      routeKey
 	instrument instrument
 	device     string
-	// detail is the operation, stage, cause, direction, kind of memory, queue state
-	// or mode, where the instrument has one.
+	// detail is the operation, stage, cause, direction, kind of memory, queue state,
+	// mode or quantile, where the instrument has one.
 	detail string
 	// errorType is the status or error number of a failure.
 	errorType string
@@ -88,8 +93,8 @@ type seriesKey struct {
 
 // series is the state of one metric series.
 type series struct {
-	// value is a count, bytes or nanoseconds; ratio is used by sqUtilization and
-	// probeShare.
+	// value is a count, bytes, bytes per second or nanoseconds; ratio is used by
+	// sqUtilization and probeShare.
 	value int64
 	ratio float64
 	// durations is used by wqeDuration.
@@ -137,6 +142,7 @@ func compareKeys(a, b seriesKey) int {
 	return cmp.Or(
 		a.owner.compare(b.owner),
 		a.queue.compare(b.queue),
+		a.route.compare(b.route),
 		cmp.Compare(a.instrument, b.instrument),
 		cmp.Compare(a.device, b.device),
 		cmp.Compare(a.detail, b.detail),

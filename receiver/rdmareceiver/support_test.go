@@ -226,14 +226,14 @@ func requireGoldenLogs(t *testing.T, name string, got plog.Logs) {
 	require.NoError(t, plogtest.CompareLogs(want, got))
 }
 
-func requireGoldenMetrics(t *testing.T, name string, got pmetric.Metrics) {
+func requireGoldenMetrics(t *testing.T, name string, got pmetric.Metrics, options ...pmetrictest.CompareMetricsOption) {
 	t.Helper()
 	if updating() {
 		require.NoError(t, golden.WriteMetrics(t, goldenPath(name), got, golden.SkipMetricTimestampNormalization()))
 	}
 	want, err := golden.ReadMetrics(goldenPath(name))
 	require.NoError(t, err)
-	require.NoError(t, pmetrictest.CompareMetrics(want, got))
+	require.NoError(t, pmetrictest.CompareMetrics(want, got, options...))
 }
 
 var (

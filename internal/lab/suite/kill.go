@@ -21,7 +21,7 @@ func probeRun() perftest.Run {
 
 // finiteRun outlives the collector that is ended beside it, and has to end well.
 func finiteRun() perftest.Run {
-	return perftest.Run{Tool: perftest.ReadLatency, Iterations: 4000, Size: 64}
+	return perftest.Run{Tool: perftest.ReadLatency, Iterations: 6000, Size: 64}
 }
 
 // startBusy starts a pair and waits until its work is exported.

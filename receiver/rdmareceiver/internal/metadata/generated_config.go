@@ -1651,6 +1651,227 @@ func (ms *RdmaQueuesMetricConfig) Validate() error {
 	return nil
 }
 
+// RdmaRouteDurationMetricAttributeKey specifies the key of an attribute for the rdma.route.duration metric.
+type RdmaRouteDurationMetricAttributeKey string
+
+const (
+	RdmaRouteDurationMetricAttributeKeyRdmaDeviceName      RdmaRouteDurationMetricAttributeKey = "rdma.device.name"
+	RdmaRouteDurationMetricAttributeKeyRdmaRouteQuantile   RdmaRouteDurationMetricAttributeKey = "rdma.route.quantile"
+	RdmaRouteDurationMetricAttributeKeyRdmaDevicePort      RdmaRouteDurationMetricAttributeKey = "rdma.device.port"
+	RdmaRouteDurationMetricAttributeKeyRdmaRank            RdmaRouteDurationMetricAttributeKey = "rdma.rank"
+	RdmaRouteDurationMetricAttributeKeyNetworkLocalAddress RdmaRouteDurationMetricAttributeKey = "network.local.address"
+	RdmaRouteDurationMetricAttributeKeyNetworkPeerAddress  RdmaRouteDurationMetricAttributeKey = "network.peer.address"
+	RdmaRouteDurationMetricAttributeKeyRdmaLocalGid        RdmaRouteDurationMetricAttributeKey = "rdma.local.gid"
+	RdmaRouteDurationMetricAttributeKeyRdmaPeerGid         RdmaRouteDurationMetricAttributeKey = "rdma.peer.gid"
+	RdmaRouteDurationMetricAttributeKeyRdmaPeerLid         RdmaRouteDurationMetricAttributeKey = "rdma.peer.lid"
+)
+
+// RdmaRouteDurationMetricConfig provides config for the rdma.route.duration metric.
+type RdmaRouteDurationMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaRouteDurationMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaRouteDurationMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaRouteDurationMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaRouteDurationMetricAttributeKeyRdmaDeviceName, RdmaRouteDurationMetricAttributeKeyRdmaRouteQuantile, RdmaRouteDurationMetricAttributeKeyRdmaDevicePort, RdmaRouteDurationMetricAttributeKeyRdmaRank, RdmaRouteDurationMetricAttributeKeyNetworkLocalAddress, RdmaRouteDurationMetricAttributeKeyNetworkPeerAddress, RdmaRouteDurationMetricAttributeKeyRdmaLocalGid, RdmaRouteDurationMetricAttributeKeyRdmaPeerGid, RdmaRouteDurationMetricAttributeKeyRdmaPeerLid:
+		default:
+			return fmt.Errorf("metric rdma.route.duration doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.route.quantile, rdma.device.port, rdma.rank, network.local.address, network.peer.address, rdma.local.gid, rdma.peer.gid, rdma.peer.lid]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaRouteQueuesMetricAttributeKey specifies the key of an attribute for the rdma.route.queues metric.
+type RdmaRouteQueuesMetricAttributeKey string
+
+const (
+	RdmaRouteQueuesMetricAttributeKeyRdmaDeviceName      RdmaRouteQueuesMetricAttributeKey = "rdma.device.name"
+	RdmaRouteQueuesMetricAttributeKeyRdmaDevicePort      RdmaRouteQueuesMetricAttributeKey = "rdma.device.port"
+	RdmaRouteQueuesMetricAttributeKeyRdmaRank            RdmaRouteQueuesMetricAttributeKey = "rdma.rank"
+	RdmaRouteQueuesMetricAttributeKeyNetworkLocalAddress RdmaRouteQueuesMetricAttributeKey = "network.local.address"
+	RdmaRouteQueuesMetricAttributeKeyNetworkPeerAddress  RdmaRouteQueuesMetricAttributeKey = "network.peer.address"
+	RdmaRouteQueuesMetricAttributeKeyRdmaLocalGid        RdmaRouteQueuesMetricAttributeKey = "rdma.local.gid"
+	RdmaRouteQueuesMetricAttributeKeyRdmaPeerGid         RdmaRouteQueuesMetricAttributeKey = "rdma.peer.gid"
+	RdmaRouteQueuesMetricAttributeKeyRdmaPeerLid         RdmaRouteQueuesMetricAttributeKey = "rdma.peer.lid"
+)
+
+// RdmaRouteQueuesMetricConfig provides config for the rdma.route.queues metric.
+type RdmaRouteQueuesMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                              `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaRouteQueuesMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaRouteQueuesMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaRouteQueuesMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaRouteQueuesMetricAttributeKeyRdmaDeviceName, RdmaRouteQueuesMetricAttributeKeyRdmaDevicePort, RdmaRouteQueuesMetricAttributeKeyRdmaRank, RdmaRouteQueuesMetricAttributeKeyNetworkLocalAddress, RdmaRouteQueuesMetricAttributeKeyNetworkPeerAddress, RdmaRouteQueuesMetricAttributeKeyRdmaLocalGid, RdmaRouteQueuesMetricAttributeKeyRdmaPeerGid, RdmaRouteQueuesMetricAttributeKeyRdmaPeerLid:
+		default:
+			return fmt.Errorf("metric rdma.route.queues doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, rdma.rank, network.local.address, network.peer.address, rdma.local.gid, rdma.peer.gid, rdma.peer.lid]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaRouteSlowCompletionsMetricAttributeKey specifies the key of an attribute for the rdma.route.slow_completions metric.
+type RdmaRouteSlowCompletionsMetricAttributeKey string
+
+const (
+	RdmaRouteSlowCompletionsMetricAttributeKeyRdmaDeviceName      RdmaRouteSlowCompletionsMetricAttributeKey = "rdma.device.name"
+	RdmaRouteSlowCompletionsMetricAttributeKeyRdmaDevicePort      RdmaRouteSlowCompletionsMetricAttributeKey = "rdma.device.port"
+	RdmaRouteSlowCompletionsMetricAttributeKeyRdmaRank            RdmaRouteSlowCompletionsMetricAttributeKey = "rdma.rank"
+	RdmaRouteSlowCompletionsMetricAttributeKeyNetworkLocalAddress RdmaRouteSlowCompletionsMetricAttributeKey = "network.local.address"
+	RdmaRouteSlowCompletionsMetricAttributeKeyNetworkPeerAddress  RdmaRouteSlowCompletionsMetricAttributeKey = "network.peer.address"
+	RdmaRouteSlowCompletionsMetricAttributeKeyRdmaLocalGid        RdmaRouteSlowCompletionsMetricAttributeKey = "rdma.local.gid"
+	RdmaRouteSlowCompletionsMetricAttributeKeyRdmaPeerGid         RdmaRouteSlowCompletionsMetricAttributeKey = "rdma.peer.gid"
+	RdmaRouteSlowCompletionsMetricAttributeKeyRdmaPeerLid         RdmaRouteSlowCompletionsMetricAttributeKey = "rdma.peer.lid"
+)
+
+// RdmaRouteSlowCompletionsMetricConfig provides config for the rdma.route.slow_completions metric.
+type RdmaRouteSlowCompletionsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                       `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaRouteSlowCompletionsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaRouteSlowCompletionsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaRouteSlowCompletionsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaRouteSlowCompletionsMetricAttributeKeyRdmaDeviceName, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaDevicePort, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaRank, RdmaRouteSlowCompletionsMetricAttributeKeyNetworkLocalAddress, RdmaRouteSlowCompletionsMetricAttributeKeyNetworkPeerAddress, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaLocalGid, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaPeerGid, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaPeerLid:
+		default:
+			return fmt.Errorf("metric rdma.route.slow_completions doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, rdma.rank, network.local.address, network.peer.address, rdma.local.gid, rdma.peer.gid, rdma.peer.lid]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
+// RdmaRouteThroughputMetricAttributeKey specifies the key of an attribute for the rdma.route.throughput metric.
+type RdmaRouteThroughputMetricAttributeKey string
+
+const (
+	RdmaRouteThroughputMetricAttributeKeyRdmaDeviceName      RdmaRouteThroughputMetricAttributeKey = "rdma.device.name"
+	RdmaRouteThroughputMetricAttributeKeyRdmaDevicePort      RdmaRouteThroughputMetricAttributeKey = "rdma.device.port"
+	RdmaRouteThroughputMetricAttributeKeyRdmaRank            RdmaRouteThroughputMetricAttributeKey = "rdma.rank"
+	RdmaRouteThroughputMetricAttributeKeyNetworkLocalAddress RdmaRouteThroughputMetricAttributeKey = "network.local.address"
+	RdmaRouteThroughputMetricAttributeKeyNetworkPeerAddress  RdmaRouteThroughputMetricAttributeKey = "network.peer.address"
+	RdmaRouteThroughputMetricAttributeKeyRdmaLocalGid        RdmaRouteThroughputMetricAttributeKey = "rdma.local.gid"
+	RdmaRouteThroughputMetricAttributeKeyRdmaPeerGid         RdmaRouteThroughputMetricAttributeKey = "rdma.peer.gid"
+	RdmaRouteThroughputMetricAttributeKeyRdmaPeerLid         RdmaRouteThroughputMetricAttributeKey = "rdma.peer.lid"
+)
+
+// RdmaRouteThroughputMetricConfig provides config for the rdma.route.throughput metric.
+type RdmaRouteThroughputMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                  `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaRouteThroughputMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaRouteThroughputMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaRouteThroughputMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaRouteThroughputMetricAttributeKeyRdmaDeviceName, RdmaRouteThroughputMetricAttributeKeyRdmaDevicePort, RdmaRouteThroughputMetricAttributeKeyRdmaRank, RdmaRouteThroughputMetricAttributeKeyNetworkLocalAddress, RdmaRouteThroughputMetricAttributeKeyNetworkPeerAddress, RdmaRouteThroughputMetricAttributeKeyRdmaLocalGid, RdmaRouteThroughputMetricAttributeKeyRdmaPeerGid, RdmaRouteThroughputMetricAttributeKeyRdmaPeerLid:
+		default:
+			return fmt.Errorf("metric rdma.route.throughput doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.device.port, rdma.rank, network.local.address, network.peer.address, rdma.local.gid, rdma.peer.gid, rdma.peer.lid]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
 // RdmaRqEmptyMetricAttributeKey specifies the key of an attribute for the rdma.rq.empty metric.
 type RdmaRqEmptyMetricAttributeKey string
 
@@ -2268,6 +2489,10 @@ type MetricsConfig struct {
 	RdmaProbeMode                     RdmaProbeModeMetricConfig                     `mapstructure:"rdma.probe.mode"`
 	RdmaProbeObservedShare            RdmaProbeObservedShareMetricConfig            `mapstructure:"rdma.probe.observed_share"`
 	RdmaQueues                        RdmaQueuesMetricConfig                        `mapstructure:"rdma.queues"`
+	RdmaRouteDuration                 RdmaRouteDurationMetricConfig                 `mapstructure:"rdma.route.duration"`
+	RdmaRouteQueues                   RdmaRouteQueuesMetricConfig                   `mapstructure:"rdma.route.queues"`
+	RdmaRouteSlowCompletions          RdmaRouteSlowCompletionsMetricConfig          `mapstructure:"rdma.route.slow_completions"`
+	RdmaRouteThroughput               RdmaRouteThroughputMetricConfig               `mapstructure:"rdma.route.throughput"`
 	RdmaRqEmpty                       RdmaRqEmptyMetricConfig                       `mapstructure:"rdma.rq.empty"`
 	RdmaRqOutstanding                 RdmaRqOutstandingMetricConfig                 `mapstructure:"rdma.rq.outstanding"`
 	RdmaSqLimit                       RdmaSqLimitMetricConfig                       `mapstructure:"rdma.sq.limit"`
@@ -2448,6 +2673,26 @@ func DefaultMetricsConfig() MetricsConfig {
 			Enabled:             true,
 			AggregationStrategy: AggregationStrategySum,
 			EnabledAttributes:   []RdmaQueuesMetricAttributeKey{RdmaQueuesMetricAttributeKeyRdmaDeviceName, RdmaQueuesMetricAttributeKeyRdmaQueueState},
+		},
+		RdmaRouteDuration: RdmaRouteDurationMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategyAvg,
+			EnabledAttributes:   []RdmaRouteDurationMetricAttributeKey{RdmaRouteDurationMetricAttributeKeyRdmaDeviceName, RdmaRouteDurationMetricAttributeKeyRdmaRouteQuantile, RdmaRouteDurationMetricAttributeKeyRdmaDevicePort, RdmaRouteDurationMetricAttributeKeyRdmaRank, RdmaRouteDurationMetricAttributeKeyNetworkLocalAddress, RdmaRouteDurationMetricAttributeKeyNetworkPeerAddress, RdmaRouteDurationMetricAttributeKeyRdmaLocalGid, RdmaRouteDurationMetricAttributeKeyRdmaPeerGid, RdmaRouteDurationMetricAttributeKeyRdmaPeerLid},
+		},
+		RdmaRouteQueues: RdmaRouteQueuesMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaRouteQueuesMetricAttributeKey{RdmaRouteQueuesMetricAttributeKeyRdmaDeviceName, RdmaRouteQueuesMetricAttributeKeyRdmaDevicePort, RdmaRouteQueuesMetricAttributeKeyRdmaRank, RdmaRouteQueuesMetricAttributeKeyNetworkLocalAddress, RdmaRouteQueuesMetricAttributeKeyNetworkPeerAddress, RdmaRouteQueuesMetricAttributeKeyRdmaLocalGid, RdmaRouteQueuesMetricAttributeKeyRdmaPeerGid, RdmaRouteQueuesMetricAttributeKeyRdmaPeerLid},
+		},
+		RdmaRouteSlowCompletions: RdmaRouteSlowCompletionsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategyAvg,
+			EnabledAttributes:   []RdmaRouteSlowCompletionsMetricAttributeKey{RdmaRouteSlowCompletionsMetricAttributeKeyRdmaDeviceName, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaDevicePort, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaRank, RdmaRouteSlowCompletionsMetricAttributeKeyNetworkLocalAddress, RdmaRouteSlowCompletionsMetricAttributeKeyNetworkPeerAddress, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaLocalGid, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaPeerGid, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaPeerLid},
+		},
+		RdmaRouteThroughput: RdmaRouteThroughputMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategyAvg,
+			EnabledAttributes:   []RdmaRouteThroughputMetricAttributeKey{RdmaRouteThroughputMetricAttributeKeyRdmaDeviceName, RdmaRouteThroughputMetricAttributeKeyRdmaDevicePort, RdmaRouteThroughputMetricAttributeKeyRdmaRank, RdmaRouteThroughputMetricAttributeKeyNetworkLocalAddress, RdmaRouteThroughputMetricAttributeKeyNetworkPeerAddress, RdmaRouteThroughputMetricAttributeKeyRdmaLocalGid, RdmaRouteThroughputMetricAttributeKeyRdmaPeerGid, RdmaRouteThroughputMetricAttributeKeyRdmaPeerLid},
 		},
 		RdmaRqEmpty: RdmaRqEmptyMetricConfig{
 			Enabled:             true,

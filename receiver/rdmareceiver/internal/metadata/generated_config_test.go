@@ -191,6 +191,26 @@ func TestMetricsBuilderConfig(t *testing.T) {
 						AggregationStrategy: AggregationStrategySum,
 						EnabledAttributes:   []RdmaQueuesMetricAttributeKey{RdmaQueuesMetricAttributeKeyRdmaDeviceName, RdmaQueuesMetricAttributeKeyRdmaQueueState},
 					},
+					RdmaRouteDuration: RdmaRouteDurationMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaRouteDurationMetricAttributeKey{RdmaRouteDurationMetricAttributeKeyRdmaDeviceName, RdmaRouteDurationMetricAttributeKeyRdmaRouteQuantile, RdmaRouteDurationMetricAttributeKeyRdmaDevicePort, RdmaRouteDurationMetricAttributeKeyRdmaRank, RdmaRouteDurationMetricAttributeKeyNetworkLocalAddress, RdmaRouteDurationMetricAttributeKeyNetworkPeerAddress, RdmaRouteDurationMetricAttributeKeyRdmaLocalGid, RdmaRouteDurationMetricAttributeKeyRdmaPeerGid, RdmaRouteDurationMetricAttributeKeyRdmaPeerLid},
+					},
+					RdmaRouteQueues: RdmaRouteQueuesMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaRouteQueuesMetricAttributeKey{RdmaRouteQueuesMetricAttributeKeyRdmaDeviceName, RdmaRouteQueuesMetricAttributeKeyRdmaDevicePort, RdmaRouteQueuesMetricAttributeKeyRdmaRank, RdmaRouteQueuesMetricAttributeKeyNetworkLocalAddress, RdmaRouteQueuesMetricAttributeKeyNetworkPeerAddress, RdmaRouteQueuesMetricAttributeKeyRdmaLocalGid, RdmaRouteQueuesMetricAttributeKeyRdmaPeerGid, RdmaRouteQueuesMetricAttributeKeyRdmaPeerLid},
+					},
+					RdmaRouteSlowCompletions: RdmaRouteSlowCompletionsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaRouteSlowCompletionsMetricAttributeKey{RdmaRouteSlowCompletionsMetricAttributeKeyRdmaDeviceName, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaDevicePort, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaRank, RdmaRouteSlowCompletionsMetricAttributeKeyNetworkLocalAddress, RdmaRouteSlowCompletionsMetricAttributeKeyNetworkPeerAddress, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaLocalGid, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaPeerGid, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaPeerLid},
+					},
+					RdmaRouteThroughput: RdmaRouteThroughputMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaRouteThroughputMetricAttributeKey{RdmaRouteThroughputMetricAttributeKeyRdmaDeviceName, RdmaRouteThroughputMetricAttributeKeyRdmaDevicePort, RdmaRouteThroughputMetricAttributeKeyRdmaRank, RdmaRouteThroughputMetricAttributeKeyNetworkLocalAddress, RdmaRouteThroughputMetricAttributeKeyNetworkPeerAddress, RdmaRouteThroughputMetricAttributeKeyRdmaLocalGid, RdmaRouteThroughputMetricAttributeKeyRdmaPeerGid, RdmaRouteThroughputMetricAttributeKeyRdmaPeerLid},
+					},
 					RdmaRqEmpty: RdmaRqEmptyMetricConfig{
 						Enabled:             true,
 						AggregationStrategy: AggregationStrategySum,
@@ -436,6 +456,26 @@ func TestMetricsBuilderConfig(t *testing.T) {
 						AggregationStrategy: AggregationStrategySum,
 						EnabledAttributes:   []RdmaQueuesMetricAttributeKey{RdmaQueuesMetricAttributeKeyRdmaDeviceName, RdmaQueuesMetricAttributeKeyRdmaQueueState},
 					},
+					RdmaRouteDuration: RdmaRouteDurationMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaRouteDurationMetricAttributeKey{RdmaRouteDurationMetricAttributeKeyRdmaDeviceName, RdmaRouteDurationMetricAttributeKeyRdmaRouteQuantile, RdmaRouteDurationMetricAttributeKeyRdmaDevicePort, RdmaRouteDurationMetricAttributeKeyRdmaRank, RdmaRouteDurationMetricAttributeKeyNetworkLocalAddress, RdmaRouteDurationMetricAttributeKeyNetworkPeerAddress, RdmaRouteDurationMetricAttributeKeyRdmaLocalGid, RdmaRouteDurationMetricAttributeKeyRdmaPeerGid, RdmaRouteDurationMetricAttributeKeyRdmaPeerLid},
+					},
+					RdmaRouteQueues: RdmaRouteQueuesMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaRouteQueuesMetricAttributeKey{RdmaRouteQueuesMetricAttributeKeyRdmaDeviceName, RdmaRouteQueuesMetricAttributeKeyRdmaDevicePort, RdmaRouteQueuesMetricAttributeKeyRdmaRank, RdmaRouteQueuesMetricAttributeKeyNetworkLocalAddress, RdmaRouteQueuesMetricAttributeKeyNetworkPeerAddress, RdmaRouteQueuesMetricAttributeKeyRdmaLocalGid, RdmaRouteQueuesMetricAttributeKeyRdmaPeerGid, RdmaRouteQueuesMetricAttributeKeyRdmaPeerLid},
+					},
+					RdmaRouteSlowCompletions: RdmaRouteSlowCompletionsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaRouteSlowCompletionsMetricAttributeKey{RdmaRouteSlowCompletionsMetricAttributeKeyRdmaDeviceName, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaDevicePort, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaRank, RdmaRouteSlowCompletionsMetricAttributeKeyNetworkLocalAddress, RdmaRouteSlowCompletionsMetricAttributeKeyNetworkPeerAddress, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaLocalGid, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaPeerGid, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaPeerLid},
+					},
+					RdmaRouteThroughput: RdmaRouteThroughputMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategyAvg,
+						EnabledAttributes:   []RdmaRouteThroughputMetricAttributeKey{RdmaRouteThroughputMetricAttributeKeyRdmaDeviceName, RdmaRouteThroughputMetricAttributeKeyRdmaDevicePort, RdmaRouteThroughputMetricAttributeKeyRdmaRank, RdmaRouteThroughputMetricAttributeKeyNetworkLocalAddress, RdmaRouteThroughputMetricAttributeKeyNetworkPeerAddress, RdmaRouteThroughputMetricAttributeKeyRdmaLocalGid, RdmaRouteThroughputMetricAttributeKeyRdmaPeerGid, RdmaRouteThroughputMetricAttributeKeyRdmaPeerLid},
+					},
 					RdmaRqEmpty: RdmaRqEmptyMetricConfig{
 						Enabled:             false,
 						AggregationStrategy: AggregationStrategySum,
@@ -516,7 +556,7 @@ func TestMetricsBuilderConfig(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := loadMetricsBuilderConfig(t, tt.name)
-			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaDeviceInfoMetricConfig{}, RdmaDevicePcieBandwidthLimitMetricConfig{}, RdmaDevicePcieBandwidthNegotiatedMetricConfig{}, RdmaDevicePcieErrorsMetricConfig{}, RdmaDevicePcieStallTimeMetricConfig{}, RdmaDevicePcieStalledMetricConfig{}, RdmaIoMetricConfig{}, RdmaMrDeregistrationTimeMetricConfig{}, RdmaMrRegionsMetricConfig{}, RdmaMrRegisteredMetricConfig{}, RdmaMrRegistrationSizeMetricConfig{}, RdmaMrRegistrationTimeMetricConfig{}, RdmaMrRegistrationsMetricConfig{}, RdmaPortBandwidthLimitMetricConfig{}, RdmaPortCongestionPacketsMetricConfig{}, RdmaPortCorrectedBitsMetricConfig{}, RdmaPortDiscardsMetricConfig{}, RdmaPortErrorsMetricConfig{}, RdmaPortIoMetricConfig{}, RdmaPortLinkDownsMetricConfig{}, RdmaPortPacketsMetricConfig{}, RdmaPortPauseFramesMetricConfig{}, RdmaPortPauseStormsMetricConfig{}, RdmaPortPauseTimeMetricConfig{}, RdmaPortRequestErrorsMetricConfig{}, RdmaPortRequestsMetricConfig{}, RdmaPortTransmitWaitMetricConfig{}, RdmaPortTransportEventsMetricConfig{}, RdmaPortUnattributedMetricConfig{}, RdmaPortUpMetricConfig{}, RdmaProbeModeMetricConfig{}, RdmaProbeObservedShareMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
+			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaDeviceInfoMetricConfig{}, RdmaDevicePcieBandwidthLimitMetricConfig{}, RdmaDevicePcieBandwidthNegotiatedMetricConfig{}, RdmaDevicePcieErrorsMetricConfig{}, RdmaDevicePcieStallTimeMetricConfig{}, RdmaDevicePcieStalledMetricConfig{}, RdmaIoMetricConfig{}, RdmaMrDeregistrationTimeMetricConfig{}, RdmaMrRegionsMetricConfig{}, RdmaMrRegisteredMetricConfig{}, RdmaMrRegistrationSizeMetricConfig{}, RdmaMrRegistrationTimeMetricConfig{}, RdmaMrRegistrationsMetricConfig{}, RdmaPortBandwidthLimitMetricConfig{}, RdmaPortCongestionPacketsMetricConfig{}, RdmaPortCorrectedBitsMetricConfig{}, RdmaPortDiscardsMetricConfig{}, RdmaPortErrorsMetricConfig{}, RdmaPortIoMetricConfig{}, RdmaPortLinkDownsMetricConfig{}, RdmaPortPacketsMetricConfig{}, RdmaPortPauseFramesMetricConfig{}, RdmaPortPauseStormsMetricConfig{}, RdmaPortPauseTimeMetricConfig{}, RdmaPortRequestErrorsMetricConfig{}, RdmaPortRequestsMetricConfig{}, RdmaPortTransmitWaitMetricConfig{}, RdmaPortTransportEventsMetricConfig{}, RdmaPortUnattributedMetricConfig{}, RdmaPortUpMetricConfig{}, RdmaProbeModeMetricConfig{}, RdmaProbeObservedShareMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRouteDurationMetricConfig{}, RdmaRouteQueuesMetricConfig{}, RdmaRouteSlowCompletionsMetricConfig{}, RdmaRouteThroughputMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
 			require.Emptyf(t, diff, "Config mismatch (-expected +actual):\n%s", diff)
 		})
 	}
@@ -913,6 +953,54 @@ func TestRdmaQueuesMetricsConfig_Validate(t *testing.T) {
 	require.ErrorContains(t, cfg.Validate(), "metric rdma.queues doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.queue.state]")
 
 	cfg = DefaultMetricsConfig().RdmaQueues
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaRouteDurationMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaRouteDuration
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaRouteDurationMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.route.duration doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.route.quantile, rdma.device.port, rdma.rank, network.local.address, network.peer.address, rdma.local.gid, rdma.peer.gid, rdma.peer.lid]")
+
+	cfg = DefaultMetricsConfig().RdmaRouteDuration
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaRouteQueuesMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaRouteQueues
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaRouteQueuesMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.route.queues doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, rdma.rank, network.local.address, network.peer.address, rdma.local.gid, rdma.peer.gid, rdma.peer.lid]")
+
+	cfg = DefaultMetricsConfig().RdmaRouteQueues
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaRouteSlowCompletionsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaRouteSlowCompletions
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaRouteSlowCompletionsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.route.slow_completions doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, rdma.rank, network.local.address, network.peer.address, rdma.local.gid, rdma.peer.gid, rdma.peer.lid]")
+
+	cfg = DefaultMetricsConfig().RdmaRouteSlowCompletions
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
+func TestRdmaRouteThroughputMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaRouteThroughput
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaRouteThroughputMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.route.throughput doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.device.port, rdma.rank, network.local.address, network.peer.address, rdma.local.gid, rdma.peer.gid, rdma.peer.lid]")
+
+	cfg = DefaultMetricsConfig().RdmaRouteThroughput
 	cfg.AggregationStrategy = "invalid"
 	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
 }

@@ -109,6 +109,32 @@ var MapAttributeRdmaQueueState = map[string]AttributeRdmaQueueState{
 	"untracked": AttributeRdmaQueueStateUntracked,
 }
 
+// AttributeRdmaRouteQuantile specifies the value rdma.route.quantile attribute.
+type AttributeRdmaRouteQuantile int
+
+const (
+	_ AttributeRdmaRouteQuantile = iota
+	AttributeRdmaRouteQuantileP50
+	AttributeRdmaRouteQuantileP99
+)
+
+// String returns the string representation of the AttributeRdmaRouteQuantile.
+func (av AttributeRdmaRouteQuantile) String() string {
+	switch av {
+	case AttributeRdmaRouteQuantileP50:
+		return "p50"
+	case AttributeRdmaRouteQuantileP99:
+		return "p99"
+	}
+	return ""
+}
+
+// MapAttributeRdmaRouteQuantile is a helper map of string to AttributeRdmaRouteQuantile attribute value.
+var MapAttributeRdmaRouteQuantile = map[string]AttributeRdmaRouteQuantile{
+	"p50": AttributeRdmaRouteQuantileP50,
+	"p99": AttributeRdmaRouteQuantileP99,
+}
+
 // AttributeRdmaSlowCause specifies the value rdma.slow.cause attribute.
 type AttributeRdmaSlowCause int
 
@@ -306,6 +332,22 @@ var MetricsInfo = metricsInfo{
 		Name:       "rdma.queues",
 		Attributes: []string{"rdma.device.name", "rdma.queue.state"},
 	},
+	RdmaRouteDuration: metricInfo{
+		Name:       "rdma.route.duration",
+		Attributes: []string{"rdma.device.name", "rdma.route.quantile", "rdma.device.port", "rdma.rank", "network.local.address", "network.peer.address", "rdma.local.gid", "rdma.peer.gid", "rdma.peer.lid"},
+	},
+	RdmaRouteQueues: metricInfo{
+		Name:       "rdma.route.queues",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "rdma.rank", "network.local.address", "network.peer.address", "rdma.local.gid", "rdma.peer.gid", "rdma.peer.lid"},
+	},
+	RdmaRouteSlowCompletions: metricInfo{
+		Name:       "rdma.route.slow_completions",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "rdma.rank", "network.local.address", "network.peer.address", "rdma.local.gid", "rdma.peer.gid", "rdma.peer.lid"},
+	},
+	RdmaRouteThroughput: metricInfo{
+		Name:       "rdma.route.throughput",
+		Attributes: []string{"rdma.device.name", "rdma.device.port", "rdma.rank", "network.local.address", "network.peer.address", "rdma.local.gid", "rdma.peer.gid", "rdma.peer.lid"},
+	},
 	RdmaRqEmpty: metricInfo{
 		Name:       "rdma.rq.empty",
 		Attributes: []string{"rdma.device.name"},
@@ -390,6 +432,10 @@ type metricsInfo struct {
 	RdmaProbeMode                     metricInfo
 	RdmaProbeObservedShare            metricInfo
 	RdmaQueues                        metricInfo
+	RdmaRouteDuration                 metricInfo
+	RdmaRouteQueues                   metricInfo
+	RdmaRouteSlowCompletions          metricInfo
+	RdmaRouteThroughput               metricInfo
 	RdmaRqEmpty                       metricInfo
 	RdmaRqOutstanding                 metricInfo
 	RdmaSqLimit                       metricInfo
@@ -428,6 +474,18 @@ func WithErrorTypeMetricAttribute(errorTypeAttributeValue string) MetricAttribut
 func WithNetworkInterfaceNameMetricAttribute(networkInterfaceNameAttributeValue string) MetricAttributeOption {
 	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
 		dp.Attributes().PutStr("network.interface.name", networkInterfaceNameAttributeValue)
+	})
+}
+
+func WithNetworkLocalAddressMetricAttribute(networkLocalAddressAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("network.local.address", networkLocalAddressAttributeValue)
+	})
+}
+
+func WithNetworkPeerAddressMetricAttribute(networkPeerAddressAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("network.peer.address", networkPeerAddressAttributeValue)
 	})
 }
 
@@ -491,9 +549,27 @@ func WithRdmaDevicePortMetricAttribute(rdmaDevicePortAttributeValue int64) Metri
 	})
 }
 
+func WithRdmaLocalGidMetricAttribute(rdmaLocalGidAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("rdma.local.gid", rdmaLocalGidAttributeValue)
+	})
+}
+
 func WithRdmaMemoryKindMetricAttribute(rdmaMemoryKindAttributeValue string) MetricAttributeOption {
 	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
 		dp.Attributes().PutStr("rdma.memory.kind", rdmaMemoryKindAttributeValue)
+	})
+}
+
+func WithRdmaPeerGidMetricAttribute(rdmaPeerGidAttributeValue string) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutStr("rdma.peer.gid", rdmaPeerGidAttributeValue)
+	})
+}
+
+func WithRdmaPeerLidMetricAttribute(rdmaPeerLidAttributeValue int64) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutInt("rdma.peer.lid", rdmaPeerLidAttributeValue)
 	})
 }
 
@@ -512,6 +588,12 @@ func WithRdmaPortPriorityMetricAttribute(rdmaPortPriorityAttributeValue int64) M
 func WithRdmaPortStateMetricAttribute(rdmaPortStateAttributeValue string) MetricAttributeOption {
 	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
 		dp.Attributes().PutStr("rdma.port.state", rdmaPortStateAttributeValue)
+	})
+}
+
+func WithRdmaRankMetricAttribute(rdmaRankAttributeValue int64) MetricAttributeOption {
+	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
+		dp.Attributes().PutInt("rdma.rank", rdmaRankAttributeValue)
 	})
 }
 
@@ -3633,6 +3715,379 @@ func newMetricRdmaQueues(cfg RdmaQueuesMetricConfig) metricRdmaQueues {
 	return m
 }
 
+type metricRdmaRouteDuration struct {
+	data          pmetric.Metric                // data buffer for generated metric.
+	config        RdmaRouteDurationMetricConfig // metric config provided by user.
+	capacity      int                           // max observed number of data points added to the metric.
+	aggDataPoints []float64                     // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.route.duration metric with initial data.
+func (m *metricRdmaRouteDuration) init() {
+	m.data.SetName("rdma.route.duration")
+	m.data.SetDescription("How long work requests of the route took in the interval that ended.")
+	m.data.SetUnit("s")
+	m.data.SetEmptyGauge()
+	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaRouteDuration) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, rdmaRouteQuantileAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaRouteDurationMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaRouteDurationMetricAttributeKeyRdmaRouteQuantile) {
+		dp.Attributes().PutStr("rdma.route.quantile", rdmaRouteQuantileAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Gauge().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetDoubleValue(dpi.DoubleValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.DoubleValue() > val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.DoubleValue() < val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetDoubleValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaRouteDuration) updateCapacity() {
+	if m.data.Gauge().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Gauge().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaRouteDuration) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Gauge().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Gauge().DataPoints().At(i).SetDoubleValue(m.data.Gauge().DataPoints().At(i).DoubleValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaRouteDuration(cfg RdmaRouteDurationMetricConfig) metricRdmaRouteDuration {
+	m := metricRdmaRouteDuration{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaRouteQueues struct {
+	data          pmetric.Metric              // data buffer for generated metric.
+	config        RdmaRouteQueuesMetricConfig // metric config provided by user.
+	capacity      int                         // max observed number of data points added to the metric.
+	aggDataPoints []int64                     // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.route.queues metric with initial data.
+func (m *metricRdmaRouteQueues) init() {
+	m.data.SetName("rdma.route.queues")
+	m.data.SetDescription("Queue pairs of the route.")
+	m.data.SetUnit("{queue}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(false)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaRouteQueues) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaRouteQueuesMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaRouteQueues) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaRouteQueues) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaRouteQueues(cfg RdmaRouteQueuesMetricConfig) metricRdmaRouteQueues {
+	m := metricRdmaRouteQueues{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaRouteSlowCompletions struct {
+	data          pmetric.Metric                       // data buffer for generated metric.
+	config        RdmaRouteSlowCompletionsMetricConfig // metric config provided by user.
+	capacity      int                                  // max observed number of data points added to the metric.
+	aggDataPoints []int64                              // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.route.slow_completions metric with initial data.
+func (m *metricRdmaRouteSlowCompletions) init() {
+	m.data.SetName("rdma.route.slow_completions")
+	m.data.SetDescription("Slow completions of the route in the interval that ended.")
+	m.data.SetUnit("{completion}")
+	m.data.SetEmptyGauge()
+	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaRouteSlowCompletions) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaRouteSlowCompletionsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Gauge().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaRouteSlowCompletions) updateCapacity() {
+	if m.data.Gauge().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Gauge().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaRouteSlowCompletions) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Gauge().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Gauge().DataPoints().At(i).SetIntValue(m.data.Gauge().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaRouteSlowCompletions(cfg RdmaRouteSlowCompletionsMetricConfig) metricRdmaRouteSlowCompletions {
+	m := metricRdmaRouteSlowCompletions{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
+type metricRdmaRouteThroughput struct {
+	data          pmetric.Metric                  // data buffer for generated metric.
+	config        RdmaRouteThroughputMetricConfig // metric config provided by user.
+	capacity      int                             // max observed number of data points added to the metric.
+	aggDataPoints []float64                       // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.route.throughput metric with initial data.
+func (m *metricRdmaRouteThroughput) init() {
+	m.data.SetName("rdma.route.throughput")
+	m.data.SetDescription("Payload of the sends, writes, reads and atomics of this side that completed, per second.")
+	m.data.SetUnit("By/s")
+	m.data.SetEmptyGauge()
+	m.data.Gauge().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaRouteThroughput) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaRouteThroughputMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	for _, op := range options {
+		op.apply(dp)
+	}
+
+	var s string
+	dps := m.data.Gauge().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetDoubleValue(dpi.DoubleValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.DoubleValue() > val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.DoubleValue() < val {
+					dpi.SetDoubleValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetDoubleValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaRouteThroughput) updateCapacity() {
+	if m.data.Gauge().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Gauge().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaRouteThroughput) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Gauge().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Gauge().DataPoints().At(i).SetDoubleValue(m.data.Gauge().DataPoints().At(i).DoubleValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaRouteThroughput(cfg RdmaRouteThroughputMetricConfig) metricRdmaRouteThroughput {
+	m := metricRdmaRouteThroughput{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
+}
+
 type metricRdmaRqEmpty struct {
 	data          pmetric.Metric          // data buffer for generated metric.
 	config        RdmaRqEmptyMetricConfig // metric config provided by user.
@@ -4780,6 +5235,10 @@ type MetricsBuilder struct {
 	metricRdmaProbeMode                     metricRdmaProbeMode
 	metricRdmaProbeObservedShare            metricRdmaProbeObservedShare
 	metricRdmaQueues                        metricRdmaQueues
+	metricRdmaRouteDuration                 metricRdmaRouteDuration
+	metricRdmaRouteQueues                   metricRdmaRouteQueues
+	metricRdmaRouteSlowCompletions          metricRdmaRouteSlowCompletions
+	metricRdmaRouteThroughput               metricRdmaRouteThroughput
 	metricRdmaRqEmpty                       metricRdmaRqEmpty
 	metricRdmaRqOutstanding                 metricRdmaRqOutstanding
 	metricRdmaSqLimit                       metricRdmaSqLimit
@@ -4850,6 +5309,10 @@ func NewMetricsBuilder(mbc MetricsBuilderConfig, settings receiver.Settings, opt
 		metricRdmaProbeMode:                     newMetricRdmaProbeMode(mbc.Metrics.RdmaProbeMode),
 		metricRdmaProbeObservedShare:            newMetricRdmaProbeObservedShare(mbc.Metrics.RdmaProbeObservedShare),
 		metricRdmaQueues:                        newMetricRdmaQueues(mbc.Metrics.RdmaQueues),
+		metricRdmaRouteDuration:                 newMetricRdmaRouteDuration(mbc.Metrics.RdmaRouteDuration),
+		metricRdmaRouteQueues:                   newMetricRdmaRouteQueues(mbc.Metrics.RdmaRouteQueues),
+		metricRdmaRouteSlowCompletions:          newMetricRdmaRouteSlowCompletions(mbc.Metrics.RdmaRouteSlowCompletions),
+		metricRdmaRouteThroughput:               newMetricRdmaRouteThroughput(mbc.Metrics.RdmaRouteThroughput),
 		metricRdmaRqEmpty:                       newMetricRdmaRqEmpty(mbc.Metrics.RdmaRqEmpty),
 		metricRdmaRqOutstanding:                 newMetricRdmaRqOutstanding(mbc.Metrics.RdmaRqOutstanding),
 		metricRdmaSqLimit:                       newMetricRdmaSqLimit(mbc.Metrics.RdmaSqLimit),
@@ -5033,6 +5496,10 @@ func (mb *MetricsBuilder) EmitForResource(options ...ResourceMetricsOption) {
 	mb.metricRdmaProbeMode.emit(ils.Metrics())
 	mb.metricRdmaProbeObservedShare.emit(ils.Metrics())
 	mb.metricRdmaQueues.emit(ils.Metrics())
+	mb.metricRdmaRouteDuration.emit(ils.Metrics())
+	mb.metricRdmaRouteQueues.emit(ils.Metrics())
+	mb.metricRdmaRouteSlowCompletions.emit(ils.Metrics())
+	mb.metricRdmaRouteThroughput.emit(ils.Metrics())
 	mb.metricRdmaRqEmpty.emit(ils.Metrics())
 	mb.metricRdmaRqOutstanding.emit(ils.Metrics())
 	mb.metricRdmaSqLimit.emit(ils.Metrics())
@@ -5239,6 +5706,26 @@ func (mb *MetricsBuilder) RecordRdmaProbeObservedShareDataPoint(ts pcommon.Times
 // RecordRdmaQueuesDataPoint adds a data point to rdma.queues metric.
 func (mb *MetricsBuilder) RecordRdmaQueuesDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaQueueStateAttributeValue AttributeRdmaQueueState) {
 	mb.metricRdmaQueues.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaQueueStateAttributeValue.String())
+}
+
+// RecordRdmaRouteDurationDataPoint adds a data point to rdma.route.duration metric.
+func (mb *MetricsBuilder) RecordRdmaRouteDurationDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, rdmaRouteQuantileAttributeValue AttributeRdmaRouteQuantile, options ...MetricAttributeOption) {
+	mb.metricRdmaRouteDuration.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaRouteQuantileAttributeValue.String(), options...)
+}
+
+// RecordRdmaRouteQueuesDataPoint adds a data point to rdma.route.queues metric.
+func (mb *MetricsBuilder) RecordRdmaRouteQueuesDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaRouteQueues.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaRouteSlowCompletionsDataPoint adds a data point to rdma.route.slow_completions metric.
+func (mb *MetricsBuilder) RecordRdmaRouteSlowCompletionsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaRouteSlowCompletions.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
+}
+
+// RecordRdmaRouteThroughputDataPoint adds a data point to rdma.route.throughput metric.
+func (mb *MetricsBuilder) RecordRdmaRouteThroughputDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, options ...MetricAttributeOption) {
+	mb.metricRdmaRouteThroughput.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, options...)
 }
 
 // RecordRdmaRqEmptyDataPoint adds a data point to rdma.rq.empty metric.

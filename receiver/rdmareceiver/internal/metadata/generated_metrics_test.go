@@ -100,6 +100,10 @@ func TestMetricsBuilder(t *testing.T) {
 			aggMap["rdma.probe.mode"] = mb.metricRdmaProbeMode.config.AggregationStrategy
 			aggMap["rdma.probe.observed_share"] = mb.metricRdmaProbeObservedShare.config.AggregationStrategy
 			aggMap["rdma.queues"] = mb.metricRdmaQueues.config.AggregationStrategy
+			aggMap["rdma.route.duration"] = mb.metricRdmaRouteDuration.config.AggregationStrategy
+			aggMap["rdma.route.queues"] = mb.metricRdmaRouteQueues.config.AggregationStrategy
+			aggMap["rdma.route.slow_completions"] = mb.metricRdmaRouteSlowCompletions.config.AggregationStrategy
+			aggMap["rdma.route.throughput"] = mb.metricRdmaRouteThroughput.config.AggregationStrategy
 			aggMap["rdma.rq.empty"] = mb.metricRdmaRqEmpty.config.AggregationStrategy
 			aggMap["rdma.rq.outstanding"] = mb.metricRdmaRqOutstanding.config.AggregationStrategy
 			aggMap["rdma.sq.limit"] = mb.metricRdmaSqLimit.config.AggregationStrategy
@@ -320,6 +324,30 @@ func TestMetricsBuilder(t *testing.T) {
 			}
 			defaultMetricsCount++
 			allMetricsCount++
+			mb.RecordRdmaRouteDurationDataPoint(ts, 1, "rdma.device.name-val", AttributeRdmaRouteQuantileP50, WithRdmaDevicePortMetricAttribute(16), WithRdmaRankMetricAttribute(9), WithNetworkLocalAddressMetricAttribute("network.local.address-val"), WithNetworkPeerAddressMetricAttribute("network.peer.address-val"), WithRdmaLocalGidMetricAttribute("rdma.local.gid-val"), WithRdmaPeerGidMetricAttribute("rdma.peer.gid-val"), WithRdmaPeerLidMetricAttribute(13))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaRouteDurationDataPoint(ts, 3, "rdma.device.name-val-2", AttributeRdmaRouteQuantileP99, WithRdmaDevicePortMetricAttribute(16), WithRdmaRankMetricAttribute(9), WithNetworkLocalAddressMetricAttribute("network.local.address-val"), WithNetworkPeerAddressMetricAttribute("network.peer.address-val"), WithRdmaLocalGidMetricAttribute("rdma.local.gid-val"), WithRdmaPeerGidMetricAttribute("rdma.peer.gid-val"), WithRdmaPeerLidMetricAttribute(13))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaRouteQueuesDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDevicePortMetricAttribute(16), WithRdmaRankMetricAttribute(9), WithNetworkLocalAddressMetricAttribute("network.local.address-val"), WithNetworkPeerAddressMetricAttribute("network.peer.address-val"), WithRdmaLocalGidMetricAttribute("rdma.local.gid-val"), WithRdmaPeerGidMetricAttribute("rdma.peer.gid-val"), WithRdmaPeerLidMetricAttribute(13))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaRouteQueuesDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDevicePortMetricAttribute(16), WithRdmaRankMetricAttribute(9), WithNetworkLocalAddressMetricAttribute("network.local.address-val"), WithNetworkPeerAddressMetricAttribute("network.peer.address-val"), WithRdmaLocalGidMetricAttribute("rdma.local.gid-val"), WithRdmaPeerGidMetricAttribute("rdma.peer.gid-val"), WithRdmaPeerLidMetricAttribute(13))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaRouteSlowCompletionsDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDevicePortMetricAttribute(16), WithRdmaRankMetricAttribute(9), WithNetworkLocalAddressMetricAttribute("network.local.address-val"), WithNetworkPeerAddressMetricAttribute("network.peer.address-val"), WithRdmaLocalGidMetricAttribute("rdma.local.gid-val"), WithRdmaPeerGidMetricAttribute("rdma.peer.gid-val"), WithRdmaPeerLidMetricAttribute(13))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaRouteSlowCompletionsDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDevicePortMetricAttribute(16), WithRdmaRankMetricAttribute(9), WithNetworkLocalAddressMetricAttribute("network.local.address-val"), WithNetworkPeerAddressMetricAttribute("network.peer.address-val"), WithRdmaLocalGidMetricAttribute("rdma.local.gid-val"), WithRdmaPeerGidMetricAttribute("rdma.peer.gid-val"), WithRdmaPeerLidMetricAttribute(13))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaRouteThroughputDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDevicePortMetricAttribute(16), WithRdmaRankMetricAttribute(9), WithNetworkLocalAddressMetricAttribute("network.local.address-val"), WithNetworkPeerAddressMetricAttribute("network.peer.address-val"), WithRdmaLocalGidMetricAttribute("rdma.local.gid-val"), WithRdmaPeerGidMetricAttribute("rdma.peer.gid-val"), WithRdmaPeerLidMetricAttribute(13))
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaRouteThroughputDataPoint(ts, 3, "rdma.device.name-val-2", WithRdmaDevicePortMetricAttribute(16), WithRdmaRankMetricAttribute(9), WithNetworkLocalAddressMetricAttribute("network.local.address-val"), WithNetworkPeerAddressMetricAttribute("network.peer.address-val"), WithRdmaLocalGidMetricAttribute("rdma.local.gid-val"), WithRdmaPeerGidMetricAttribute("rdma.peer.gid-val"), WithRdmaPeerLidMetricAttribute(13))
+			}
+			defaultMetricsCount++
+			allMetricsCount++
 			mb.RecordRdmaRqEmptyDataPoint(ts, 1, "rdma.device.name-val")
 			if tt.name == "reaggregate_set" {
 				mb.RecordRdmaRqEmptyDataPoint(ts, 3, "rdma.device.name-val-2")
@@ -439,6 +467,10 @@ func TestMetricsBuilder(t *testing.T) {
 				assert.Empty(t, mb.metricRdmaProbeMode.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaProbeObservedShare.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaQueues.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaRouteDuration.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaRouteQueues.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaRouteSlowCompletions.aggDataPoints)
+				assert.Empty(t, mb.metricRdmaRouteThroughput.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaRqEmpty.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaRqOutstanding.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaSqLimit.aggDataPoints)
@@ -2114,6 +2146,259 @@ func TestMetricsBuilder(t *testing.T) {
 						_, ok := dp.Attributes().Get("rdma.device.name")
 						assert.False(t, ok)
 						_, ok = dp.Attributes().Get("rdma.queue.state")
+						assert.False(t, ok)
+					}
+				case "rdma.route.duration":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.route.duration"], "Found a duplicate in the metrics slice: rdma.route.duration")
+						validatedMetrics["rdma.route.duration"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "How long work requests of the route took in the interval that ended.", mi.Description())
+						assert.Equal(t, "s", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaRouteQuantileAttrVal, ok := dp.Attributes().Get("rdma.route.quantile")
+						assert.True(t, ok)
+						assert.Equal(t, "p50", rdmaRouteQuantileAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						rdmaRankAttrVal, ok := dp.Attributes().Get("rdma.rank")
+						assert.True(t, ok)
+						assert.EqualValues(t, 9, rdmaRankAttrVal.Int())
+						networkLocalAddressAttrVal, ok := dp.Attributes().Get("network.local.address")
+						assert.True(t, ok)
+						assert.Equal(t, "network.local.address-val", networkLocalAddressAttrVal.Str())
+						networkPeerAddressAttrVal, ok := dp.Attributes().Get("network.peer.address")
+						assert.True(t, ok)
+						assert.Equal(t, "network.peer.address-val", networkPeerAddressAttrVal.Str())
+						rdmaLocalGidAttrVal, ok := dp.Attributes().Get("rdma.local.gid")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.local.gid-val", rdmaLocalGidAttrVal.Str())
+						rdmaPeerGidAttrVal, ok := dp.Attributes().Get("rdma.peer.gid")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.peer.gid-val", rdmaPeerGidAttrVal.Str())
+						rdmaPeerLidAttrVal, ok := dp.Attributes().Get("rdma.peer.lid")
+						assert.True(t, ok)
+						assert.EqualValues(t, 13, rdmaPeerLidAttrVal.Int())
+					} else {
+						assert.False(t, validatedMetrics["rdma.route.duration"], "Found a duplicate in the metrics slice: rdma.route.duration")
+						validatedMetrics["rdma.route.duration"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "How long work requests of the route took in the interval that ended.", mi.Description())
+						assert.Equal(t, "s", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						switch aggMap["rdma.route.duration"] {
+						case "sum":
+							assert.InDelta(t, float64(4), dp.DoubleValue(), 0.01)
+						case "avg":
+							assert.InDelta(t, float64(2), dp.DoubleValue(), 0.01)
+						case "min":
+							assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						case "max":
+							assert.InDelta(t, float64(3), dp.DoubleValue(), 0.01)
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.route.quantile")
+						assert.False(t, ok)
+					}
+				case "rdma.route.queues":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.route.queues"], "Found a duplicate in the metrics slice: rdma.route.queues")
+						validatedMetrics["rdma.route.queues"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Queue pairs of the route.", mi.Description())
+						assert.Equal(t, "{queue}", mi.Unit())
+						assert.False(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						rdmaRankAttrVal, ok := dp.Attributes().Get("rdma.rank")
+						assert.True(t, ok)
+						assert.EqualValues(t, 9, rdmaRankAttrVal.Int())
+						networkLocalAddressAttrVal, ok := dp.Attributes().Get("network.local.address")
+						assert.True(t, ok)
+						assert.Equal(t, "network.local.address-val", networkLocalAddressAttrVal.Str())
+						networkPeerAddressAttrVal, ok := dp.Attributes().Get("network.peer.address")
+						assert.True(t, ok)
+						assert.Equal(t, "network.peer.address-val", networkPeerAddressAttrVal.Str())
+						rdmaLocalGidAttrVal, ok := dp.Attributes().Get("rdma.local.gid")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.local.gid-val", rdmaLocalGidAttrVal.Str())
+						rdmaPeerGidAttrVal, ok := dp.Attributes().Get("rdma.peer.gid")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.peer.gid-val", rdmaPeerGidAttrVal.Str())
+						rdmaPeerLidAttrVal, ok := dp.Attributes().Get("rdma.peer.lid")
+						assert.True(t, ok)
+						assert.EqualValues(t, 13, rdmaPeerLidAttrVal.Int())
+					} else {
+						assert.False(t, validatedMetrics["rdma.route.queues"], "Found a duplicate in the metrics slice: rdma.route.queues")
+						validatedMetrics["rdma.route.queues"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Queue pairs of the route.", mi.Description())
+						assert.Equal(t, "{queue}", mi.Unit())
+						assert.False(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.route.queues"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.route.slow_completions":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.route.slow_completions"], "Found a duplicate in the metrics slice: rdma.route.slow_completions")
+						validatedMetrics["rdma.route.slow_completions"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "Slow completions of the route in the interval that ended.", mi.Description())
+						assert.Equal(t, "{completion}", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						rdmaRankAttrVal, ok := dp.Attributes().Get("rdma.rank")
+						assert.True(t, ok)
+						assert.EqualValues(t, 9, rdmaRankAttrVal.Int())
+						networkLocalAddressAttrVal, ok := dp.Attributes().Get("network.local.address")
+						assert.True(t, ok)
+						assert.Equal(t, "network.local.address-val", networkLocalAddressAttrVal.Str())
+						networkPeerAddressAttrVal, ok := dp.Attributes().Get("network.peer.address")
+						assert.True(t, ok)
+						assert.Equal(t, "network.peer.address-val", networkPeerAddressAttrVal.Str())
+						rdmaLocalGidAttrVal, ok := dp.Attributes().Get("rdma.local.gid")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.local.gid-val", rdmaLocalGidAttrVal.Str())
+						rdmaPeerGidAttrVal, ok := dp.Attributes().Get("rdma.peer.gid")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.peer.gid-val", rdmaPeerGidAttrVal.Str())
+						rdmaPeerLidAttrVal, ok := dp.Attributes().Get("rdma.peer.lid")
+						assert.True(t, ok)
+						assert.EqualValues(t, 13, rdmaPeerLidAttrVal.Int())
+					} else {
+						assert.False(t, validatedMetrics["rdma.route.slow_completions"], "Found a duplicate in the metrics slice: rdma.route.slow_completions")
+						validatedMetrics["rdma.route.slow_completions"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "Slow completions of the route in the interval that ended.", mi.Description())
+						assert.Equal(t, "{completion}", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.route.slow_completions"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+					}
+				case "rdma.route.throughput":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.route.throughput"], "Found a duplicate in the metrics slice: rdma.route.throughput")
+						validatedMetrics["rdma.route.throughput"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "Payload of the sends, writes, reads and atomics of this side that completed, per second.", mi.Description())
+						assert.Equal(t, "By/s", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaDevicePortAttrVal, ok := dp.Attributes().Get("rdma.device.port")
+						assert.True(t, ok)
+						assert.EqualValues(t, 16, rdmaDevicePortAttrVal.Int())
+						rdmaRankAttrVal, ok := dp.Attributes().Get("rdma.rank")
+						assert.True(t, ok)
+						assert.EqualValues(t, 9, rdmaRankAttrVal.Int())
+						networkLocalAddressAttrVal, ok := dp.Attributes().Get("network.local.address")
+						assert.True(t, ok)
+						assert.Equal(t, "network.local.address-val", networkLocalAddressAttrVal.Str())
+						networkPeerAddressAttrVal, ok := dp.Attributes().Get("network.peer.address")
+						assert.True(t, ok)
+						assert.Equal(t, "network.peer.address-val", networkPeerAddressAttrVal.Str())
+						rdmaLocalGidAttrVal, ok := dp.Attributes().Get("rdma.local.gid")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.local.gid-val", rdmaLocalGidAttrVal.Str())
+						rdmaPeerGidAttrVal, ok := dp.Attributes().Get("rdma.peer.gid")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.peer.gid-val", rdmaPeerGidAttrVal.Str())
+						rdmaPeerLidAttrVal, ok := dp.Attributes().Get("rdma.peer.lid")
+						assert.True(t, ok)
+						assert.EqualValues(t, 13, rdmaPeerLidAttrVal.Int())
+					} else {
+						assert.False(t, validatedMetrics["rdma.route.throughput"], "Found a duplicate in the metrics slice: rdma.route.throughput")
+						validatedMetrics["rdma.route.throughput"] = true
+						assert.Equal(t, pmetric.MetricTypeGauge, mi.Type())
+						assert.Equal(t, 1, mi.Gauge().DataPoints().Len())
+						assert.Equal(t, "Payload of the sends, writes, reads and atomics of this side that completed, per second.", mi.Description())
+						assert.Equal(t, "By/s", mi.Unit())
+						dp := mi.Gauge().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeDouble, dp.ValueType())
+						switch aggMap["rdma.route.throughput"] {
+						case "sum":
+							assert.InDelta(t, float64(4), dp.DoubleValue(), 0.01)
+						case "avg":
+							assert.InDelta(t, float64(2), dp.DoubleValue(), 0.01)
+						case "min":
+							assert.InDelta(t, float64(1), dp.DoubleValue(), 0.01)
+						case "max":
+							assert.InDelta(t, float64(3), dp.DoubleValue(), 0.01)
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
 						assert.False(t, ok)
 					}
 				case "rdma.rq.empty":
