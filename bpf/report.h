@@ -92,9 +92,9 @@ static __always_inline void account_unit(struct queue *queue, struct thread *thr
 
 	unit->has_busy = rate != 0;
 	unit->busy_ns = rate ? busy_ns(unit->port_bytes, rate) : 0;
-	__u32 bucket = bucket_of(duration);
-
 	split_stages(unit);
+	/* The bucket is not kept for long: each value of it is a path to the verifier. */
+	__u32 bucket = bucket_of(duration);
 	add_queue_duration(queue, bucket);
 	if (series) {
 		add_duration(series, duration, bucket);

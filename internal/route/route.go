@@ -38,7 +38,7 @@ type Route[Owner comparable] struct {
 	// Port is 0 where it is not known.
 	Port uint8
 	Ends Ends
-	// Queues is how many there are now.
+	// Queues is how many there are now, 0 when all have ended.
 	Queues int
 	// Bytes is the payload of the sends, writes, reads and atomics of this side
 	// that completed. What the peer sends is on its own route.
@@ -67,23 +67,29 @@ type sums struct {
 	durations   [verbs.QueueBuckets]uint64
 }
 
-// Table lists the routes of the queues there are now, and what went over them
-// since before, the queues of an earlier snapshot. Of each device it has the
-// MostPerDevice routes with the most bytes. Devices come in the order of their
-// names, the routes of one with the hottest first.
-func Table[Owner comparable](before, now []verbs.QueueInfo, owner func(verbs.ProcessID) Owner) []Route[Owner] {
+// Table lists the routes of the queues there are now and of those that ended since
+// before, the queues of an earlier snapshot, and what went over them since. Of each
+// device it has the MostPerDevice routes with the most bytes. Devices come in the
+// order of their names, the routes of one with the hottest first.
+func Table[Owner comparable](before, now, ended []verbs.QueueInfo, owner func(verbs.ProcessID) Owner) []Route[Owner] {
 	earlier := make(map[verbs.QueueID]*verbs.Traffic, len(before))
 	for i := range before {
 		earlier[before[i].ID] = &before[i].Traffic
 	}
 	routes := map[key[Owner]]*sums{}
-	for i := range now {
-		q := &now[i]
+	add := func(q *verbs.QueueInfo) *sums {
 		k := key[Owner]{owner: owner(q.ID.Process), device: q.Device, port: q.Port, ends: endsOf(&q.Path)}
 		if routes[k] == nil {
 			routes[k] = &sums{}
 		}
 		routes[k].add(&q.Traffic, earlier[q.ID])
+		return routes[k]
+	}
+	for i := range now {
+		add(&now[i]).queues++
+	}
+	for i := range ended {
+		add(&ended[i])
 	}
 	return hottest(routes)
 }
@@ -94,7 +100,6 @@ func endsOf(p *verbs.Path) Ends {
 
 // add takes what a queue did since it was seen before, all of it when it was not.
 func (s *sums) add(now, before *verbs.Traffic) {
-	s.queues++
 	if before == nil || before.Generation != now.Generation {
 		before = &verbs.Traffic{}
 	}

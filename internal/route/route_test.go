@@ -46,9 +46,9 @@ func TestTable(t *testing.T) {
 	micro, half := verbs.QueueBucketEdge(short), verbs.QueueBucketEdge(long)
 	wrapped := durations(map[int]uint32{short: 1<<32 - 2})
 	tests := []struct {
-		name        string
-		before, now []verbs.QueueInfo
-		want        []string
+		name               string
+		before, now, ended []verbs.QueueInfo
+		want               []string
 	}{
 		{name: "no queue"},
 		{
@@ -77,6 +77,19 @@ func TestTable(t *testing.T) {
 			want: []string{fmt.Sprintf("mlx5_0/1 rank 0 to invalid IP: 1 queues 7 bytes 3 timed 1 slow %s %s", micro, micro)},
 		},
 		{
+			name:   "queues that ended count, also where none is left",
+			before: []verbs.QueueInfo{queueTo(100, 1, "::ffff:10.0.0.2", verbs.Traffic{Bytes: 100})},
+			now:    []verbs.QueueInfo{queueTo(100, 2, "::ffff:10.0.0.2", verbs.Traffic{Bytes: 5})},
+			ended: []verbs.QueueInfo{
+				queueTo(100, 1, "::ffff:10.0.0.2", verbs.Traffic{Bytes: 103}),
+				queueTo(100, 3, "::ffff:10.0.0.3", verbs.Traffic{Bytes: 4}),
+			},
+			want: []string{
+				"mlx5_0/1 rank 0 to 10.0.0.2: 1 queues 8 bytes 0 timed 0 slow 0s 0s",
+				"mlx5_0/1 rank 0 to 10.0.0.3: 0 queues 4 bytes 0 timed 0 slow 0s 0s",
+			},
+		},
+		{
 			name:   "a number that was used anew is another queue",
 			before: []verbs.QueueInfo{queueTo(100, 1, "", verbs.Traffic{Generation: 1, Bytes: 100, Slow: 3})},
 			now:    []verbs.QueueInfo{queueTo(100, 1, "", verbs.Traffic{Generation: 2, Bytes: 7})},
@@ -85,7 +98,7 @@ func TestTable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got []string
-		for _, r := range Table(tt.before, tt.now, rankOf) {
+		for _, r := range Table(tt.before, tt.now, tt.ended, rankOf) {
 			got = append(got, line(r))
 		}
 		if !slices.Equal(got, tt.want) {
@@ -108,10 +121,10 @@ func TestTableTellsApart(t *testing.T) {
 	} {
 		other := base
 		other.ID.QPNumber = 2
-		if got := Table(nil, []verbs.QueueInfo{base, other}, rankOf); len(got) != 1 || got[0].Queues != 2 {
+		if got := Table(nil, []verbs.QueueInfo{base, other}, nil, rankOf); len(got) != 1 || got[0].Queues != 2 {
 			t.Fatalf("two queues of one route: %+v", got)
 		}
-		if change(&other); len(Table(nil, []verbs.QueueInfo{base, other}, rankOf)) != 2 {
+		if change(&other); len(Table(nil, []verbs.QueueInfo{base, other}, nil, rankOf)) != 2 {
 			t.Errorf("%s: one route", name)
 		}
 	}
@@ -127,7 +140,7 @@ func TestTableIsBounded(t *testing.T) {
 		q.Device = fmt.Sprintf("mlx5_%d", i%3)
 		queues = append(queues, q)
 	}
-	got := Table(nil, queues, rankOf)
+	got := Table(nil, queues, nil, rankOf)
 	if len(got) != 3*MostPerDevice {
 		t.Fatalf("%d routes", len(got))
 	}

@@ -100,8 +100,8 @@ func (k *kernelSide) forEachQueue(visit func(slot uint32, q *bpf.TrackerQueue) e
 }
 
 // recycle books queues that have rested for long enough, and hands their slots
-// and segments out again.
-func (k *kernelSide) recycle(now uint64, books *ledger) error {
+// and segments out again; gone is told of each before.
+func (k *kernelSide) recycle(now uint64, books *ledger, gone func(*bpf.TrackerQueue)) error {
 	return k.forEachQueue(func(slot uint32, q *bpf.TrackerQueue) error {
 		if q.EndedNs == 0 || now < q.EndedNs+uint64(quarantine) {
 			return nil
@@ -110,6 +110,7 @@ func (k *kernelSide) recycle(now uint64, books *ledger) error {
 			return err
 		}
 		books.add(q)
+		gone(q)
 		return k.freeSlot(slot, q.Generation+uint64(k.queues.length))
 	})
 }

@@ -106,7 +106,7 @@ func (k *kernelSide) queueInfo(q *bpf.TrackerQueue, now uint64, interval uint32,
 		Outstanding: q.Outstanding,
 		Peak:        q.Outstanding,
 		Limit:       q.Limit,
-		Traffic:     verbs.Traffic{Generation: q.Generation, Bytes: q.Bytes, Slow: q.Slow, Durations: q.Durations},
+		Traffic:     trafficOf(q),
 	}
 	if info.ID.Process.InKernel() {
 		info.SendCQ = 0
@@ -135,14 +135,16 @@ func stateOf(q *bpf.TrackerQueue) verbs.QueueState {
 	return verbs.QueueSynced
 }
 
-// readQueues lists the live queues and closes the books of all.
-func (k *kernelSide) readQueues(now uint64, interval uint32, books *ledger, name func(uint16) string) ([]verbs.QueueInfo, *ledger, uint64, error) {
+// readQueues lists the live queues and closes the books of all; resting is told of
+// each queue that ended and whose slot still rests.
+func (k *kernelSide) readQueues(now uint64, interval uint32, books *ledger, name func(uint16) string, resting func(*bpf.TrackerQueue)) ([]verbs.QueueInfo, *ledger, uint64, error) {
 	var queues []verbs.QueueInfo
 	outstanding := uint64(0)
 	books = books.clone()
 	err := k.forEachQueue(func(_ uint32, q *bpf.TrackerQueue) error {
 		if q.EndedNs != 0 {
 			books.add(q)
+			resting(q)
 			return nil
 		}
 		books.posted += q.Posted
@@ -202,12 +204,13 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	if snapshot.Registrations, err = t.readRegistrations(); err != nil {
 		return verbs.Snapshot{}, err
 	}
-	queues, books, outstanding, err := t.side.readQueues(now, t.interval, t.books, t.devices.name)
+	resting := func(q *bpf.TrackerQueue) { t.ended.resting(q, t.describeEnded) }
+	queues, books, outstanding, err := t.side.readQueues(now, t.interval, t.books, t.devices.name, resting)
 	if err != nil {
 		return verbs.Snapshot{}, err
 	}
 	t.describeQueues(queues)
-	snapshot.Queues = queues
+	snapshot.Queues, snapshot.Ended = queues, t.ended.take()
 	snapshot.WQEs = wqeBalance(books, outstanding, t.unobserved, &counters)
 	for key, n := range books.emptied {
 		snapshot.Empty = append(snapshot.Empty, verbs.ReceiveEmpty{Process: key.process, Device: t.devices.name(key.device), Count: n})

@@ -73,6 +73,8 @@ type Tracer struct {
 	// those of which the next snapshot is the last one to tell.
 	ending map[verbs.ProcessID]time.Time
 	exited map[verbs.ProcessID]bool
+	// ended are queues that the next snapshot tells of.
+	ended endedQueues
 	// decided are the processes that were asked about in TakesProcess.
 	decided map[verbs.ProcessID]bool
 	// registrants are the processes that registered memory; true are those that
@@ -137,6 +139,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		books:       newLedger(),
 		ending:      map[verbs.ProcessID]time.Time{},
 		exited:      map[verbs.ProcessID]bool{},
+		ended:       newEndedQueues(),
 		decided:     map[verbs.ProcessID]bool{},
 		registrants: map[verbs.ProcessID]bool{},
 		reported:    map[stuckKey]bool{},
@@ -289,7 +292,7 @@ func (t *Tracer) scan() error {
 		t.devices.refresh(),
 		t.endDead(now),
 		t.forgetEnded(),
-		t.side.recycle(now, t.books),
+		t.side.recycle(now, t.books, func(q *bpf.TrackerQueue) { t.ended.recycled(q, t.describeEnded) }),
 		t.reportStuck(now),
 		t.forgetIdleCQs(now),
 		t.dropDuplicates(),

@@ -147,6 +147,9 @@ type Snapshot struct {
 	Monotonic uint64
 	Series    []Series
 	Queues    []QueueInfo
+	// Ended are queues that are gone since the last snapshot, each once: who it
+	// was, its Path and its Traffic.
+	Ended []QueueInfo
 	// UntrackedQueues counts queues over the bound, not in Queues.
 	UntrackedQueues uint64
 	Rejected        []RejectedPosts

@@ -82,7 +82,7 @@ func (a *aggregator) addRoutes(snap *verbs.Snapshot, now pcommon.Timestamp) {
 	present := slices.DeleteFunc(slices.Clone(snap.Queues), func(q verbs.QueueInfo) bool {
 		return slices.Contains(snap.Exited, q.ID.Process)
 	})
-	for _, r := range route.Table(a.routes.before, present, a.routeOwnerOf) {
+	for _, r := range route.Table(a.routes.before, present, snap.Ended, a.routeOwnerOf) {
 		a.addRoute(&r, interval.Seconds())
 	}
 	a.routes.before = present

@@ -64,6 +64,14 @@ func TestRoutesAreOfTheInterval(t *testing.T) {
 	assert.True(t, value(t, got, "rdma.route.duration", p99...).Flags().NoRecordedValue())
 	assert.InDelta(t, 0, value(t, got, "rdma.route.throughput", to...).DoubleValue(), 0)
 
+	// One queue was replaced by another: what it did counts.
+	replaced := routedSnapshot(1100)
+	replaced.Ended = []verbs.QueueInfo{routedQueue(trainer, 1, "::ffff:10.0.0.2", 1200)}
+	replaced.Queues[0] = routedQueue(trainer, 6, "::ffff:10.0.0.2", 50)
+	got = b.collect(replaced)
+	assert.EqualValues(t, 2, value(t, got, "rdma.route.queues", to...).IntValue())
+	assert.InDelta(t, 15, value(t, got, "rdma.route.throughput", to...).DoubleValue(), 0, "100 and 50 bytes in ten seconds")
+
 	// The process exits.
 	last := routedSnapshot(1200)
 	last.Exited = []verbs.ProcessID{trainer}
