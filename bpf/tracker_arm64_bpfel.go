@@ -127,6 +127,7 @@ type TrackerCq struct {
 	ShortPollNs uint64
 	Poller      uint32
 	Shared      uint32
+	ScheduledNs uint64
 }
 
 type TrackerCqFunction uint32

@@ -180,6 +180,7 @@ struct cq {
 	__u64 short_poll_ns; /* entry of the last poll that came back with fewer than asked */
 	__u32 poller;	     /* the first thread whose poll was seen to return */
 	__u32 shared;	     /* another one polls it, too */
+	__u64 scheduled_ns;  /* of the kernel: when an interrupt last asked for a poll */
 };
 
 struct device {
