@@ -274,6 +274,14 @@ int enter_kernel_destroy(struct pt_regs *ctx)
 	return 0;
 }
 
+/* The RDMA core tells of interrupts: rdma_core:cq_schedule(struct ib_cq *). */
+SEC("raw_tp/cq_schedule")
+int cq_scheduled(__u64 *ctx)
+{
+	poll_scheduled(ctx[0]);
+	return 0;
+}
+
 SEC("kprobe/ib_query_port")
 int enter_query_port(struct pt_regs *ctx)
 {

@@ -82,10 +82,28 @@ static __always_inline void lose_kernel_completions(__u32 reason, __u32 n)
 	note_common_loss();
 }
 
+/* An interrupt says that there is something to poll on a CQ (the tracepoint
+ * rdma_core:cq_schedule, of CQs that the RDMA core polls). */
+static __always_inline void poll_scheduled(__u64 address)
+{
+	struct cq *cq = kernel_cq(cq_identity((struct ib_cq *)address));
+
+	if (cq)
+		cq->scheduled_ns = bpf_ktime_get_ns();
+}
+
+/* Since when a completion may have waited for its poll: since the interrupt that
+ * asked for it. A poll that came back short before says nothing: its CQ is not
+ * looked at again until there is an interrupt, and nobody is late. What was posted
+ * after the interrupt may have completed at any moment since. */
+static __always_inline __u64 waiting_since(struct cq *cq)
+{
+	return cq && cq->scheduled_ns > cq->short_poll_ns ? cq->scheduled_ns : 0;
+}
+
 static __always_inline void deliver_kernel_batch(struct thread *thread, struct cq *cq, __u32 n)
 {
 	struct delivery *delivery = &thread->delivery;
-	__u64 entry_ns = thread->poll.entry_ns;
 	struct kernel_batch batch = {
 		.thread = thread,
 		.wc = thread->poll.list,
@@ -97,10 +115,8 @@ static __always_inline void deliver_kernel_batch(struct thread *thread, struct c
 	 * polls, and others keep the order of their completions. */
 	delivery->unordered = 0;
 	delivery->queue_told = TOLD_NOT;
-	delivery->short_poll_ns = cq ? cq->short_poll_ns : 0;
-	if (delivery->short_poll_ns > entry_ns)
-		delivery->short_poll_ns = entry_ns;
-	delivery->evidence_ns = ~0ULL;
+	delivery->short_poll_ns = waiting_since(cq);
+	delivery->evidence_ns = delivery->short_poll_ns;
 	delivery->steps = SEARCH_STEPS;
 	delivery->now = bpf_ktime_get_ns();
 	LOOP(deliver_kernel_completion, &batch);

@@ -45,6 +45,7 @@ type KverbsCq struct {
 	PolledNs    uint64
 	Poller      uint32
 	Shared      uint32
+	ScheduledNs uint64
 }
 
 type KverbsCqKey struct {
@@ -482,6 +483,7 @@ const (
 	KverbsMapThreads               = "threads"
 	KverbsMapTracesCtxV1           = "traces_ctx_v1"
 	KverbsMapUntrackedQueues       = "untracked_queues"
+	KverbsProgCqScheduled          = "cq_scheduled"
 	KverbsProgEnterKernelCreate    = "enter_kernel_create"
 	KverbsProgEnterKernelDestroy   = "enter_kernel_destroy"
 	KverbsProgEnterKernelModify    = "enter_kernel_modify"
@@ -566,6 +568,7 @@ type KverbsSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type KverbsProgramSpecs struct {
+	CqScheduled          *ebpf.ProgramSpec `ebpf:"cq_scheduled"`
 	EnterKernelCreate    *ebpf.ProgramSpec `ebpf:"enter_kernel_create"`
 	EnterKernelDestroy   *ebpf.ProgramSpec `ebpf:"enter_kernel_destroy"`
 	EnterKernelModify    *ebpf.ProgramSpec `ebpf:"enter_kernel_modify"`
@@ -761,6 +764,7 @@ type KverbsVariables struct {
 //
 // It can be passed to LoadKverbsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type KverbsPrograms struct {
+	CqScheduled          *ebpf.Program `ebpf:"cq_scheduled"`
 	EnterKernelCreate    *ebpf.Program `ebpf:"enter_kernel_create"`
 	EnterKernelDestroy   *ebpf.Program `ebpf:"enter_kernel_destroy"`
 	EnterKernelModify    *ebpf.Program `ebpf:"enter_kernel_modify"`
@@ -788,6 +792,7 @@ type KverbsPrograms struct {
 
 func (p *KverbsPrograms) Close() error {
 	return _KverbsClose(
+		p.CqScheduled,
 		p.EnterKernelCreate,
 		p.EnterKernelDestroy,
 		p.EnterKernelModify,

@@ -132,6 +132,7 @@ type TrackerCq struct {
 	PolledNs    uint64
 	Poller      uint32
 	Shared      uint32
+	ScheduledNs uint64
 }
 
 type TrackerCqFunction uint32

@@ -196,6 +196,7 @@ struct cq {
 	__u64 polled_ns;     /* entry of the last poll that was seen to return */
 	__u32 poller;	     /* the first thread whose poll was seen to return */
 	__u32 shared;	     /* another one polls it, too */
+	__u64 scheduled_ns;  /* of the kernel: when an interrupt last asked for a poll */
 };
 
 struct device {

@@ -37,6 +37,10 @@ var kverbsControl = []corePoint{
 	{function: "ib_query_port", program: bpf.KverbsProgEnterQueryPort},
 }
 
+// scheduleTracepoint tells of interrupts that ask for a poll (TRACE_SYSTEM
+// rdma_core). Without it nobody is ever found to poll late.
+const scheduleTracepoint = "cq_schedule"
+
 // verbPrograms are the programs on a verb, in the order of attaching: returns
 // before entries. The kernel runs the exit program that was attached last first.
 var verbPrograms = [numVerbs]struct{ traced, probed []string }{
@@ -129,6 +133,7 @@ func loadKverbs(tracker map[string]*ebpf.Map, threshold time.Duration) (side *kv
 	for _, p := range kverbsControl {
 		programs = append(programs, p.program)
 	}
+	programs = append(programs, bpf.KverbsProgCqScheduled)
 	side.collection, err = side.load(shared, programs, "", nil)
 	if err != nil {
 		return nil, nil, coreLoadError(err)
@@ -144,6 +149,13 @@ func loadKverbs(tracker map[string]*ebpf.Map, threshold time.Duration) (side *kv
 			missing = append(missing, p.function)
 		}
 	}
+	l, err := link.AttachRawTracepoint(link.RawTracepointOptions{
+		Name: scheduleTracepoint, Program: side.collection.Programs[bpf.KverbsProgCqScheduled],
+	})
+	if err != nil {
+		return side, append(missing, scheduleTracepoint), nil
+	}
+	side.links = append(side.links, l)
 	return side, missing, nil
 }
 

@@ -29,6 +29,10 @@ func nvmeIsSeen(ctx context.Context, g *Guest) (said string, err error) {
 	if err != nil {
 		return "", err
 	}
+	// Every request has to wait for the wire, and for nothing else as long.
+	if err := impair(ctx, "delay 10ms"); err != nil {
+		return "", err
+	}
 	w, err := startCQWitness(ctx)
 	if err != nil {
 		return "", err
@@ -95,6 +99,25 @@ func (c *collector) consumersSettle(ctx context.Context, polled uint64) error {
 	return nil
 }
 
+// waitsForDevice returns which share of the time of a service's requests was in
+// the device, where it has to be while the wire is slow: the interrupt tells when
+// a completion was there, and the poll follows it.
+func (c *collector) waitsForDevice(service string) (float64, error) {
+	of := func(stage string) float64 {
+		m := otlp.Match{Service: service, Metric: "rdma.wqe.stage.time"}
+		if stage != "" {
+			m.Attributes = map[string]string{"rdma.wqe.stage": stage}
+		}
+		return c.total(m)
+	}
+	share := of("device") / of("")
+	if !(share > 0.5) {
+		return share, fmt.Errorf("of %.3f s that requests of %s took, %.3f s were in the device, %.3f s in poll, %.3f s in completion, %.3f s in queue",
+			of(""), service, of("device"), of("poll"), of("completion"), of("queue"))
+	}
+	return share, nil
+}
+
 // describeConsumers checks that each end has completed a send for each I/O, that
 // some were timed, and says what was lost.
 func (c *collector) describeConsumers(ctx context.Context, polled uint64, ios float64) (string, error) {
@@ -107,7 +130,11 @@ func (c *collector) describeConsumers(ctx context.Context, polled uint64, ios fl
 		if sends < ios || h.Count == 0 {
 			return "", fmt.Errorf("%s completed %.0f sends for %.0f requests, and %d were timed", service, sends, ios, h.Count)
 		}
-		words += fmt.Sprintf("; %s: %.0f sends, %d timed", service, sends, h.Count)
+		device, err := c.waitsForDevice(service)
+		if err != nil {
+			return "", err
+		}
+		words += fmt.Sprintf("; %s: %.0f sends, %d timed, %.0f %% of the time in the device", service, sends, h.Count, 100*device)
 	}
 	telemetry, err := c.telemetry(ctx)
 	if err != nil {
