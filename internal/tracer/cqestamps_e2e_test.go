@@ -86,7 +86,8 @@ func TestTimeStampsTellTheLatePoller(t *testing.T) {
 	}
 	t.Logf("told %d of %d, off by %v in the median, by %v to %v, %d by less than %v",
 		len(off), len(pairs), off[len(off)/2], off[0], off[len(off)-1], within, tolerance)
-	if within < len(off)*9/10 {
+	// Of some the machine's scheduler knows better, and on a busy one of more.
+	if within < len(off)*3/4 || off[len(off)/2].Abs() > tolerance {
 		t.Errorf("%d of %d are off by more than %v", len(off)-within, len(off), tolerance)
 	}
 }
