@@ -37,7 +37,7 @@ LOOP_BODY(count_request, struct chain)
 /* Counts the requests of a list whose first one points to next. */
 static __always_inline struct chain measure_chain(__u64 next)
 {
-	struct chain chain = {.wr = next, .count = some_zero};
+	struct chain chain = { .wr = next, .count = some_zero };
 
 	chain.count++;
 	if (next)
@@ -47,7 +47,7 @@ static __always_inline struct chain measure_chain(__u64 next)
 
 static __always_inline struct chain unreadable_chain(__u64 wr)
 {
-	struct chain chain = {.wr = wr, .unreadable = wr != 0};
+	struct chain chain = { .wr = wr, .unreadable = wr != 0 };
 
 	return chain;
 }
@@ -69,7 +69,9 @@ static __always_inline __u64 read_sge(__u64 sge)
 		count(LOSS_READ_SGE);
 	return word;
 }
-_Static_assert(__builtin_offsetof(struct ibv_sge, lkey) == __builtin_offsetof(struct ibv_sge, length) + 4, "one word");
+_Static_assert(__builtin_offsetof(struct ibv_sge, lkey) ==
+		       __builtin_offsetof(struct ibv_sge, length) + 4,
+	       "one word");
 
 static __always_inline struct memory memory_of(struct ibv_send_wr_head *wr)
 {

@@ -16,7 +16,8 @@ static __always_inline bool tell(__u32 kind, __u32 tgid, __u64 incarnation)
 		.time_ns = bpf_ktime_get_ns(),
 	};
 
-	__builtin_memcpy(event.comm, bpf_get_current_task_btf()->group_leader->comm, sizeof(event.comm));
+	__builtin_memcpy(event.comm, bpf_get_current_task_btf()->group_leader->comm,
+			 sizeof(event.comm));
 	if (bpf_ringbuf_output(&control_events, &event, sizeof(event), BPF_RB_FORCE_WAKEUP) == 0)
 		return true;
 	count(LOSS_CONTROL_DROPPED);

@@ -9,7 +9,9 @@
 
 static __always_inline struct cq_key cq_key_of(struct caller *caller, __u64 address)
 {
-	struct cq_key key = {.incarnation = caller->incarnation, .cq = address, .tgid = cq_owner(caller->tgid)};
+	struct cq_key key = { .incarnation = caller->incarnation,
+			      .cq = address,
+			      .tgid = cq_owner(caller->tgid) };
 	return key;
 }
 

@@ -1,4 +1,4 @@
-//go:build ignore
+// go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
@@ -46,7 +46,8 @@ static __always_inline struct kernel_hit traced_hit(__u64 *ctx, enum call_kind k
 	return hit;
 }
 
-static __always_inline struct kernel_hit traced_exit(__u64 *ctx, enum call_kind kind, enum exit_program program)
+static __always_inline struct kernel_hit traced_exit(__u64 *ctx, enum call_kind kind,
+						     enum exit_program program)
 {
 	struct kernel_hit hit = traced_hit(ctx, kind);
 	__u64 result = 0;

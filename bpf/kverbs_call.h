@@ -124,7 +124,8 @@ static __always_inline __u32 followed_by(enum exit_program program)
 
 /* Whether this program is to follow a return. What it left itself is of an earlier
  * call at this place: the other program was skipped. */
-static __always_inline enum kernel_return find_kernel_call(const struct kernel_hit *hit, struct call *into)
+static __always_inline enum kernel_return find_kernel_call(const struct kernel_hit *hit,
+							   struct call *into)
 {
 	__u64 frame = hit->frame;
 	struct call *call = bpf_map_lookup_elem(&kernel_calls, &frame);

@@ -50,7 +50,8 @@ static __noinline __u32 consumer_named(__u64 address)
 	__u32 *known = bpf_map_lookup_elem(&consumers, &name);
 	__u32 index = known ? *known : 0;
 	if (!known) {
-		index = next_consumer < KERNEL_CONSUMERS ? __sync_fetch_and_add(&next_consumer, 1) : KERNEL_CONSUMERS;
+		index = next_consumer < KERNEL_CONSUMERS ? __sync_fetch_and_add(&next_consumer, 1)
+							 : KERNEL_CONSUMERS;
 		if (index >= KERNEL_CONSUMERS) {
 			count(LOSS_CONSUMERS_FULL);
 			return 0;

@@ -24,7 +24,8 @@ static __always_inline struct queue *kernel_queue(__u64 address, __u64 frame, st
 }
 
 /* int ib_modify_qp(qp, attributes, mask) */
-static __always_inline void kernel_qp_modified(__u64 address, __u64 attributes, __u32 mask, __u64 frame)
+static __always_inline void kernel_qp_modified(__u64 address, __u64 attributes, __u32 mask,
+					       __u64 frame)
 {
 	struct ib_qp_attr *attr = (void *)attributes;
 	struct ibv_qp_head qp = {};
@@ -50,7 +51,9 @@ static __always_inline void kernel_qp_modified(__u64 address, __u64 attributes, 
  * caller's and outlive the call. */
 static __always_inline void kernel_qp_creating(__u64 attributes, __u64 frame)
 {
-	struct call call = {.object = attributes, .entry_ns = bpf_ktime_get_ns(), .active = CALL_ENTERED};
+	struct call call = { .object = attributes,
+			     .entry_ns = bpf_ktime_get_ns(),
+			     .active = CALL_ENTERED };
 
 	bpf_map_update_elem(&kernel_calls, &frame, &call, BPF_ANY);
 }

@@ -61,7 +61,8 @@ LOOP_BODY(deliver_kernel_completion, struct kernel_batch)
 	}
 	if (!is_consumers_qp(qp))
 		return NEXT;
-	thread->delivery.caller.tgid = KERNEL_TGID | consumer_of((__u64)BPF_CORE_READ((struct ib_qp *)qp, pd));
+	thread->delivery.caller.tgid = KERNEL_TGID |
+				       consumer_of((__u64)BPF_CORE_READ((struct ib_qp *)qp, pd));
 	thread->delivery.cq_context = (__u64)BPF_CORE_READ((struct ib_qp *)qp, device);
 	if (!is_excluded(&thread->delivery.caller))
 		deliver(thread);
@@ -71,7 +72,7 @@ LOOP_BODY(deliver_kernel_completion, struct kernel_batch)
 /* What is known of a CQ. Not inlined, for a stack of its own. */
 static __noinline struct cq *kernel_cq(__u64 identity)
 {
-	struct caller anyone = {.incarnation = KERNEL_INCARNATION, .tgid = KERNEL_TGID};
+	struct caller anyone = { .incarnation = KERNEL_INCARNATION, .tgid = KERNEL_TGID };
 
 	return cq_of(&anyone, identity);
 }

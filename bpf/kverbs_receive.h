@@ -11,7 +11,8 @@ static __always_inline bool is_consumers_receive(const struct kernel_hit *hit)
 {
 	if (!hit->list)
 		return false;
-	return hit->kind == CALL_POST_SHARED_RECEIVE ? is_consumers_srq(hit->object) : is_consumers_qp(hit->object);
+	return hit->kind == CALL_POST_SHARED_RECEIVE ? is_consumers_srq(hit->object)
+						     : is_consumers_qp(hit->object);
 }
 
 static __always_inline __u64 pd_of_receive(const struct kernel_hit *hit)
@@ -24,7 +25,8 @@ static __always_inline __u64 pd_of_receive(const struct kernel_hit *hit)
 }
 
 /* Counts what the call posts, in thread->receive. */
-static __always_inline void follow_kernel_receive(struct thread *thread, const struct kernel_hit *hit)
+static __always_inline void follow_kernel_receive(struct thread *thread,
+						  const struct kernel_hit *hit)
 {
 	struct call *call = &thread->receive;
 

@@ -35,8 +35,9 @@ static __always_inline void inherit(struct queue *queue, struct queue *before)
 
 /* A QP went from one state to another. Returns the queue by the key, as it is from
  * now on; NULL: there is none. */
-static __always_inline struct queue *reach_state(struct queue_key *key, struct queue *queue, struct ibv_qp_head *qp,
-						 struct caller *caller, __u32 from, __u32 state)
+static __always_inline struct queue *reach_state(struct queue_key *key, struct queue *queue,
+						 struct ibv_qp_head *qp, struct caller *caller,
+						 __u32 from, __u32 state)
 {
 	__u32 slot = 0;
 	bool empty = is_empty_after(from, state);
@@ -61,8 +62,8 @@ static __always_inline struct queue *reach_state(struct queue_key *key, struct q
 
 /* The queue of a QP that was just created: its number may have belonged to one
  * whose end was not seen. */
-static __always_inline struct queue *begin_queue(struct queue_key *key, struct queue *queue, struct ibv_qp_head *qp,
-						 struct caller *caller)
+static __always_inline struct queue *begin_queue(struct queue_key *key, struct queue *queue,
+						 struct ibv_qp_head *qp, struct caller *caller)
 {
 	__u32 slot = 0;
 

@@ -21,12 +21,14 @@ static __always_inline void looked(struct pt_regs *ctx, __u64 cookie)
 	if (!seen.library)
 		return;
 	/* The same file through another path: its probe has seen this entry. */
-	if (COOKIE_LIBRARY(thread->look_cookie) != COOKIE_LIBRARY(cookie) && thread->look_stack == STACK(ctx) &&
-	    thread->look_instruction == IP(ctx) && !is_dropped(COOKIE_LIBRARY(thread->look_cookie)))
+	if (COOKIE_LIBRARY(thread->look_cookie) != COOKIE_LIBRARY(cookie) &&
+	    thread->look_stack == STACK(ctx) && thread->look_instruction == IP(ctx) &&
+	    !is_dropped(COOKIE_LIBRARY(thread->look_cookie)))
 		return;
 	settle_post(thread);
 	struct poll_function *function = bpf_map_lookup_elem(&poll_functions, &index);
-	if (function && thread->look_cq == object && !thread->look_hits && thread->look_ns >= function->since_ns) {
+	if (function && thread->look_cq == object && !thread->look_hits &&
+	    thread->look_ns >= function->since_ns) {
 		struct caller caller = current_caller();
 		struct cq *cq = cq_of(&caller, object);
 
@@ -46,9 +48,9 @@ static __always_inline void looked(struct pt_regs *ctx, __u64 cookie)
 static __always_inline __u64 last_look(struct thread *thread, struct delivery *delivery)
 {
 	struct poll_function *function;
-	struct cq_key key = {.incarnation = delivery->caller.incarnation,
-			     .cq = delivery->cq_address,
-			     .tgid = delivery->caller.tgid};
+	struct cq_key key = { .incarnation = delivery->caller.incarnation,
+			      .cq = delivery->cq_address,
+			      .tgid = delivery->caller.tgid };
 
 	if (!thread->look_ns)
 		return 0;

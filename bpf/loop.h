@@ -11,7 +11,8 @@
 #define STOP 1
 
 #define LOOP_BODY(name, state_type)                                                                \
-	static long name(void *map __attribute__((unused)), const void *key __attribute__((unused)), \
+	static long name(void *map __attribute__((unused)),                                        \
+			 const void *key __attribute__((unused)),                                  \
 			 void *value __attribute__((unused)), state_type *state)
 
 /* A zero that the verifier takes for any number. What a body counts up from it

@@ -13,8 +13,8 @@ struct search {
 	__u64 sequence;
 	__u64 end;
 	__u64 wr_id;
-	__u64 found;	 /* the signaled entry with the wr_id */
-	__u64 run_start; /* the first unsignaled entry that it retires */
+	__u64 found;	  /* the signaled entry with the wr_id */
+	__u64 run_start;  /* the first unsignaled entry that it retires */
 	__u64 unsignaled; /* the first unsignaled entry with the wr_id */
 	__u64 unsignaled_run;
 	__u64 skipped; /* the first signaled entry before the one found */
@@ -46,7 +46,8 @@ LOOP_BODY(search_request, struct search)
 		 * started: they cannot be retired by this completion. Those
 		 * before one that is delivered are retired by that one, which may
 		 * be under way on another CPU. */
-		if ((word & 0xff) <= ENTRY_DELIVERED || (word & ~0xffULL) != entry_word(queue, sequence, 0))
+		if ((word & 0xff) <= ENTRY_DELIVERED ||
+		    (word & ~0xffULL) != entry_word(queue, sequence, 0))
 			state->run_start = sequence + 1;
 		return NEXT;
 	}
@@ -81,13 +82,16 @@ static __always_inline bool is_owner(struct queue *queue, __u64 sequence, __u64 
 {
 	struct place place = place_of(queue, sequence);
 
-	return place.kind == PLACE_ENTRY && entry_now(place.entry) == entry_word(queue, sequence, ENTRY_LIVE) &&
-	       ((place.entry->flags & ENTRY_SIGNALED) || queue->sig_all) && place.entry->wr_id == wr_id;
+	return place.kind == PLACE_ENTRY &&
+	       entry_now(place.entry) == entry_word(queue, sequence, ENTRY_LIVE) &&
+	       ((place.entry->flags & ENTRY_SIGNALED) || queue->sig_all) &&
+	       place.entry->wr_id == wr_id;
 }
 
 /* Searches within what is left of the poll's budget: a poll delivers up to 256
  * completions, and a hostile process may make each of them search in vain. */
-static __always_inline void search_queue(struct search *search, struct queue *queue, __u64 wr_id, bool failed, __u32 *steps)
+static __always_inline void search_queue(struct search *search, struct queue *queue, __u64 wr_id,
+					 bool failed, __u32 *steps)
 {
 	__u64 head = *(volatile __u64 *)&queue->head;
 
@@ -179,7 +183,8 @@ LOOP_BODY(retire_request, struct run)
 	if (place.kind != PLACE_ENTRY)
 		return NEXT;
 	__u32 bytes = place.entry->bytes;
-	if (entry_moves(place.entry, entry_word(state->queue, sequence, ENTRY_LIVE), ENTRY_RETIRED)) {
+	if (entry_moves(place.entry, entry_word(state->queue, sequence, ENTRY_LIVE),
+			ENTRY_RETIRED)) {
 		state->bytes += bytes;
 		state->count++;
 	}
@@ -250,7 +255,8 @@ enum claim {
 };
 
 /* Copies what the entry found says. */
-static __always_inline bool read_entry(struct queue *queue, __u64 sequence, struct unit *unit, bool *skipped)
+static __always_inline bool read_entry(struct queue *queue, __u64 sequence, struct unit *unit,
+				       bool *skipped)
 {
 	struct place place = place_of(queue, sequence);
 
@@ -362,7 +368,8 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 	return ambiguous ? CLAIM_AMBIGUOUS : CLAIM_OWN;
 }
 
-static __always_inline struct series *series_for(struct delivery *delivery, __u32 device, __u8 operation)
+static __always_inline struct series *series_for(struct delivery *delivery, __u32 device,
+						 __u8 operation)
 {
 	struct series_key key = {
 		.incarnation = delivery->caller.incarnation,
@@ -394,7 +401,8 @@ static __always_inline void deliver_unmatched(struct queue *queue, struct delive
 {
 	bool synced = is_certain(queue);
 
-	count_unmatched(delivery, queue->device, synced ? COMPLETIONS_UNMATCHED : COMPLETIONS_BEFORE_ATTACH);
+	count_unmatched(delivery, queue->device,
+			synced ? COMPLETIONS_UNMATCHED : COMPLETIONS_BEFORE_ATTACH);
 	if (synced) {
 		suspect(queue->library);
 		lose_sync(queue);
@@ -403,7 +411,8 @@ static __always_inline void deliver_unmatched(struct queue *queue, struct delive
 
 /* A post whose return is probed and was not seen yet has not returned, unless it
  * was missed: its thread does something else, or returns are not probed any more. */
-static __always_inline bool is_inside_post(struct queue *queue, struct unit *unit, struct caller *caller)
+static __always_inline bool is_inside_post(struct queue *queue, struct unit *unit,
+					   struct caller *caller)
 {
 	if (!(unit->flags & ENTRY_RETURNS) || unit->tid == caller->tid)
 		return false;

@@ -47,11 +47,11 @@ struct delivery {
 	__u64 short_poll_ns; /* entry of the last short poll, or what stands for it; 0: not known */
 	__u64 evidence_ns;   /* it counts for what was posted before this */
 	struct ibv_wc wc;
-	__u32 steps; /* of searching that are left, see match.h */
-	__u32 unordered; /* another thread may deliver what comes before it */
+	__u32 steps;	  /* of searching that are left, see match.h */
+	__u32 unordered;  /* another thread may deliver what comes before it */
 	__u32 queue_told; /* enum queue_told: what the device says of a failed completion */
-	__u64 cqe_stamp; /* see cqe.h */
-	__u32 has_cqe;	 /* the CQ entry was read */
+	__u64 cqe_stamp;  /* see cqe.h */
+	__u32 has_cqe;	  /* the CQ entry was read */
 	__u32 pad;
 };
 
@@ -76,7 +76,8 @@ static __always_inline void split_stages(struct unit *unit)
 	__u64 end = unit->delivered_ns;
 	bool returned = unit->returned_ns != 0;
 	bool polled = unit->short_poll_ns != 0;
-	__u64 posted = returned ? clamp_ns(unit->returned_ns, unit->posted_ns, end) : unit->posted_ns;
+	__u64 posted = returned ? clamp_ns(unit->returned_ns, unit->posted_ns, end)
+				: unit->posted_ns;
 	__u64 ready = polled ? clamp_ns(unit->short_poll_ns, posted, end) : end;
 	__u64 head = clamp_ns(unit->previous_ns, posted, ready);
 

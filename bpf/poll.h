@@ -75,18 +75,21 @@ enum direction {
 /* A failed completion does not say whether it is of a send or a receive: its
  * opcode is not written (ibv_poll_cq(3)). The CQ may tell, or that there is
  * nothing of the one kind outstanding. */
-static __noinline enum direction direction_of_failure(struct queue *queue, struct delivery *delivery)
+static __noinline enum direction direction_of_failure(struct queue *queue,
+						      struct delivery *delivery)
 {
 	if (delivery->queue_told != TOLD_NOT)
 		return delivery->queue_told == TOLD_RECEIVE ? DIRECTION_RECEIVE : DIRECTION_SEND;
 	if (queue->send_cq != queue->recv_cq)
 		return delivery->cq_address == queue->recv_cq ? DIRECTION_RECEIVE : DIRECTION_SEND;
 
-	bool receives_due = queue->srq || !queue->recv_known || queue->recv_posted > queue->recv_completed;
+	bool receives_due = queue->srq || !queue->recv_known ||
+			    queue->recv_posted > queue->recv_completed;
 	bool send_due = may_be_outstanding(queue, delivery->wc.wr_id, &delivery->steps);
 
 	if (send_due)
-		return receives_due && !names_one_request(delivery->wc.wr_id) ? DIRECTION_UNKNOWN : DIRECTION_SEND;
+		return receives_due && !names_one_request(delivery->wc.wr_id) ? DIRECTION_UNKNOWN
+									      : DIRECTION_SEND;
 	return receives_due ? DIRECTION_RECEIVE : DIRECTION_SEND;
 }
 
@@ -127,7 +130,8 @@ static __noinline void deliver_stranger(struct queue_key *key, struct thread *th
 	if (delivery->wc.status == IBV_WC_SUCCESS && is_receive(delivery->wc.opcode))
 		deliver_receive(NULL, device, thread);
 	else
-		count_unmatched(delivery, device, untracked ? COMPLETIONS_UNMATCHED : COMPLETIONS_BEFORE_ATTACH);
+		count_unmatched(delivery, device,
+				untracked ? COMPLETIONS_UNMATCHED : COMPLETIONS_BEFORE_ATTACH);
 }
 
 /* Delivers what thread->delivery holds to its queue. */
@@ -149,8 +153,8 @@ static __always_inline void deliver_to(struct queue *queue, __u32 slot, struct t
 static __always_inline void deliver(struct thread *thread)
 {
 	struct delivery *delivery = &thread->delivery;
-	struct queue_key key =
-		queue_key_of(&delivery->caller, delivery->cq_context, delivery->wc.qp_num & 0xffffff);
+	struct queue_key key = queue_key_of(&delivery->caller, delivery->cq_context,
+					    delivery->wc.qp_num & 0xffffff);
 	__u32 slot;
 	struct queue *queue = recent_queue(thread, &key, &slot);
 
@@ -217,8 +221,10 @@ static __always_inline void deliver_batch(struct thread *thread, struct cq *cq, 
 	 * this one found, and one that was seen before polls went by unseen not
 	 * when the thread looked last. */
 	struct poll_function *function = function_at(thread->poll.function);
-	__u64 short_poll_ns = cq && function && cq->short_poll_ns >= function->since_ns ? cq->short_poll_ns : 0;
-	delivery->short_poll_ns = short_poll_ns < thread->poll.entry_ns ? short_poll_ns : thread->poll.entry_ns;
+	__u64 short_poll_ns =
+		cq && function && cq->short_poll_ns >= function->since_ns ? cq->short_poll_ns : 0;
+	delivery->short_poll_ns = short_poll_ns < thread->poll.entry_ns ? short_poll_ns
+									: thread->poll.entry_ns;
 	delivery->evidence_ns = ~0ULL;
 	delivery->steps = SEARCH_STEPS;
 	delivery->now = bpf_ktime_get_ns();

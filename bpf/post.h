@@ -20,7 +20,8 @@ static __always_inline void align_after_drain(struct queue *queue, struct caller
 
 	/* A queue of which no send was ever seen to complete was not seen to
 	 * drain either. */
-	if (queue->sync != QUEUE_UNSYNCED || now - queue->activity_ns < DRAIN_NS || !queue->completions)
+	if (queue->sync != QUEUE_UNSYNCED || now - queue->activity_ns < DRAIN_NS ||
+	    !queue->completions)
 		return;
 	if (has_signaled(queue))
 		return;
@@ -35,8 +36,8 @@ static __always_inline void count_untracked(__u32 n)
 	count_n(LOST_UNTRACKED, n);
 }
 
-static __always_inline struct queue *queue_of_qp(struct thread *thread, struct caller *caller, struct ibv_qp_head *qp,
-						 __u32 *slot)
+static __always_inline struct queue *queue_of_qp(struct thread *thread, struct caller *caller,
+						 struct ibv_qp_head *qp, __u32 *slot)
 {
 	struct queue_key key = queue_key_of(caller, qp->context, qp->qp_num);
 	struct queue *queue = recent_queue(thread, &key, slot);
@@ -57,8 +58,8 @@ static __always_inline struct chain read_chain(__u64 wr, struct ibv_send_wr_head
 }
 
 /* Follows a post on a queue. */
-static __always_inline void follow_post(struct queue *queue, __u32 slot, struct observed *seen, struct chain *chain,
-					struct ibv_send_wr_head *first)
+static __always_inline void follow_post(struct queue *queue, __u32 slot, struct observed *seen,
+					struct chain *chain, struct ibv_send_wr_head *first)
 {
 	struct thread *thread = seen->thread;
 	struct call *call = &thread->post;
@@ -116,7 +117,8 @@ static __always_inline void post_entered(struct pt_regs *ctx, __u32 cookie)
 	struct queue *queue = queue_of_qp(thread, &thread->caller, &qp, &slot);
 	struct chain chain = read_chain(call->list, &first);
 	if (!queue) {
-		if (!is_excluded(&thread->caller) && !is_ignored_device(device_of_context(qp.context)))
+		if (!is_excluded(&thread->caller) &&
+		    !is_ignored_device(device_of_context(qp.context)))
 			count_untracked(chain.count);
 		return;
 	}
@@ -155,7 +157,9 @@ static __always_inline void stamp_entries(struct queue *queue, struct call *call
 		.queue = queue,
 		.sequence = call->first,
 		.left = call->count,
-		.duration = duration > RETURNED_NS ? RETURNED_NS : duration ? duration : 1,
+		.duration = duration > RETURNED_NS ? RETURNED_NS
+			    : duration		   ? duration
+						   : 1,
 	};
 
 	LOOP(stamp_return, &stamp);
@@ -163,7 +167,8 @@ static __always_inline void stamp_entries(struct queue *queue, struct call *call
 
 /* A post failed. Where sites are known it passed one of them, or they do not tell
  * of every failure. */
-static __always_inline void post_failed(struct queue *queue, struct call *call, struct library *library, int result)
+static __always_inline void post_failed(struct queue *queue, struct call *call,
+					struct library *library, int result)
 {
 	count_rejected(queue, result);
 	if (call->refused)

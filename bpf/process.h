@@ -61,7 +61,8 @@ static __always_inline __u32 loss_epoch_of(struct caller *caller)
 	__u32 common = common_losses + skipped_runs;
 	struct process *process = bpf_map_lookup_elem(&processes, &tgid);
 
-	return process && process->incarnation == caller->incarnation ? process->loss_epoch + common : common;
+	return process && process->incarnation == caller->incarnation ? process->loss_epoch + common
+								      : common;
 }
 
 static __always_inline void note_loss(struct caller *caller)

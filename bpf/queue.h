@@ -12,7 +12,8 @@
 #include "process.h"
 #include "thread.h"
 
-static __always_inline struct queue_key queue_key_of(struct caller *caller, __u64 object, __u32 qp_num)
+static __always_inline struct queue_key queue_key_of(struct caller *caller, __u64 object,
+						     __u32 qp_num)
 {
 	struct queue_key key = {
 		.incarnation = caller->incarnation,
@@ -40,13 +41,14 @@ static __always_inline struct queue *find_queue(struct queue_key *key, __u32 *sl
 
 static __always_inline bool is_same_queue(const struct queue_key *a, const struct queue_key *b)
 {
-	return a->object == b->object && a->incarnation == b->incarnation && a->qp_num == b->qp_num &&
-	       a->tgid == b->tgid;
+	return a->object == b->object && a->incarnation == b->incarnation &&
+	       a->qp_num == b->qp_num && a->tgid == b->tgid;
 }
 
 /* find_queue, without a look into the index where the thread has worked on the
  * queue before. */
-static __always_inline struct queue *recent_queue(struct thread *thread, struct queue_key *key, __u32 *slot)
+static __always_inline struct queue *recent_queue(struct thread *thread, struct queue_key *key,
+						  __u32 *slot)
 {
 	__u32 *recent = &thread->recent[key->qp_num % RECENT_QUEUES];
 	struct queue *queue = queue_at(*recent);
@@ -64,8 +66,8 @@ static __always_inline struct queue *recent_queue(struct thread *thread, struct 
 /* The queue of a completion where the thread has worked on it before and it
  * completes to the CQ: the context of the CQ is that of the QP. As long as a QP
  * lives there is no other CQ at the address. */
-static __always_inline struct queue *recent_of_cq(struct thread *thread, struct caller *caller, __u32 qp_num,
-						  __u64 cq, __u32 *slot)
+static __always_inline struct queue *recent_of_cq(struct thread *thread, struct caller *caller,
+						  __u32 qp_num, __u64 cq, __u32 *slot)
 {
 	__u32 recent = thread->recent[qp_num % RECENT_QUEUES];
 	struct queue *queue = queue_at(recent);
@@ -112,8 +114,8 @@ static __always_inline bool admit_process(struct caller *caller)
 
 /* A new queue, NULL when it is not to be tracked or there is no room. The
  * caller fills in what it knows of the QP. */
-static __noinline struct queue *create_queue(struct queue_key *key, struct caller *caller, __u64 context,
-					     __u32 *slot)
+static __noinline struct queue *create_queue(struct queue_key *key, struct caller *caller,
+					     __u64 context, __u32 *slot)
 {
 	__u64 now = bpf_ktime_get_ns();
 

@@ -119,7 +119,7 @@ struct ib_device {
 
 struct rdma_restrack_entry {
 	struct task_struct *task; /* NULL: a consumer in the kernel */
-	const char *kern_name; /* the module of a consumer in the kernel */
+	const char *kern_name;	  /* the module of a consumer in the kernel */
 	enum rdma_restrack_type type;
 	__u32 id; /* what "rdma resource" prints */
 };

@@ -15,7 +15,8 @@ static __always_inline void complete_receive(struct queue *queue)
 		__sync_fetch_and_add(&queue->recv_empty, 1);
 }
 
-static __always_inline void deliver_receive(struct queue *queue, __u32 device_index, struct thread *thread)
+static __always_inline void deliver_receive(struct queue *queue, __u32 device_index,
+					    struct thread *thread)
 {
 	struct delivery *delivery = &thread->delivery;
 	bool failed = delivery->wc.status != IBV_WC_SUCCESS;
@@ -42,7 +43,8 @@ static __always_inline void deliver_receive(struct queue *queue, __u32 device_in
 }
 
 /* The queue that receives are posted to: of a QP, or of an SRQ. */
-static __always_inline struct queue *receive_queue(struct thread *thread, __u64 object, bool shared, __u32 *slot)
+static __always_inline struct queue *receive_queue(struct thread *thread, __u64 object, bool shared,
+						   __u32 *slot)
 {
 	struct caller *caller = &thread->caller;
 
@@ -99,7 +101,8 @@ static __always_inline void follow_receive(struct thread *thread, struct call *c
 	call->count = chain.count;
 }
 
-static __always_inline void receive_entered(struct pt_regs *ctx, enum post_function function, __u32 cookie)
+static __always_inline void receive_entered(struct pt_regs *ctx, enum post_function function,
+					    __u32 cookie)
 {
 	struct observed seen = observe(cookie, HIT_ENTRY);
 	struct thread *thread = seen.thread;
@@ -131,7 +134,8 @@ static __always_inline void receive_returned(int result, __u32 cookie)
 	struct call *call = &seen.thread->receive;
 	if (!call->returns || leave_call(call, cookie) != LEFT || result == 0 || call->refused)
 		return;
-	note_unmarked(seen.library, call->function == POST_RECEIVE ? POST_RECEIVE : POST_SHARED_RECEIVE);
+	note_unmarked(seen.library,
+		      call->function == POST_RECEIVE ? POST_RECEIVE : POST_SHARED_RECEIVE);
 	struct queue *queue = queue_of_call(call);
 	if (queue)
 		take_back(queue, call, read_bad_wr(call->bad));

@@ -41,13 +41,14 @@ static __always_inline void remember_span(struct queue *queue, __u64 sequence)
 
 	if (!span)
 		return;
-	struct entry_ref ref = {.generation = queue->generation, .sequence = sequence};
+	struct entry_ref ref = { .generation = queue->generation, .sequence = sequence };
 	bpf_map_update_elem(&entry_spans, &ref, span, BPF_ANY);
 }
 
 /* A work request, however it was handed over. */
-static __always_inline void write_request(struct filling *filling, struct queue *queue, __u64 sequence,
-					  struct entry *entry, const struct built *request)
+static __always_inline void write_request(struct filling *filling, struct queue *queue,
+					  __u64 sequence, struct entry *entry,
+					  const struct built *request)
 {
 	bool signaled = request->flags & ENTRY_SIGNALED;
 
@@ -77,7 +78,8 @@ static __always_inline void write_request(struct filling *filling, struct queue 
 	}
 }
 
-static __always_inline void write_entry(struct filling *filling, struct queue *queue, __u64 sequence, struct entry *entry,
+static __always_inline void write_entry(struct filling *filling, struct queue *queue,
+					__u64 sequence, struct entry *entry,
 					struct ibv_send_wr_head *wr)
 {
 	struct memory memory = memory_of(wr);
@@ -93,7 +95,8 @@ static __always_inline void write_entry(struct filling *filling, struct queue *q
 }
 
 /* An entry for a request that cannot be read any more. */
-static __always_inline void write_lost(struct filling *filling, struct queue *queue, __u64 sequence, struct entry *entry)
+static __always_inline void write_lost(struct filling *filling, struct queue *queue, __u64 sequence,
+				       struct entry *entry)
 {
 	filling->unreadable = true;
 	entry->posted_ns = filling->now;
@@ -195,7 +198,8 @@ LOOP_BODY(provide_next, struct providing)
  * to be written, or the head could never pass it. */
 static __noinline bool provide_segments(struct queue *queue, __u32 n)
 {
-	struct providing providing = {.queue = queue, .sequence = *(volatile __u64 *)&queue->tail};
+	struct providing providing = { .queue = queue,
+				       .sequence = *(volatile __u64 *)&queue->tail };
 
 	providing.end = providing.sequence + n;
 	LOOP(provide_next, &providing);
@@ -218,7 +222,8 @@ static __always_inline __u32 hindrance(struct queue *queue, struct chain *chain)
 }
 
 /* Reserves sequence numbers for the n requests of a call. */
-static __always_inline struct filling reserve(struct queue *queue, struct call *call, __u32 n, __u32 tid)
+static __always_inline struct filling reserve(struct queue *queue, struct call *call, __u32 n,
+					      __u32 tid)
 {
 	__sync_fetch_and_add(&queue->posted, n);
 	__u32 before = __sync_fetch_and_add(&queue->outstanding, n);
@@ -255,7 +260,8 @@ static __always_inline void break_queue(struct queue *queue)
 }
 
 /* Reserves sequence numbers for the chain and writes its entries. */
-static __always_inline void record_chain(struct queue *queue, struct call *call, struct chain *chain, __u32 tid,
+static __always_inline void record_chain(struct queue *queue, struct call *call,
+					 struct chain *chain, __u32 tid,
 					 struct ibv_send_wr_head *first)
 {
 	__u32 n = chain->count;

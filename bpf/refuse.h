@@ -32,7 +32,9 @@ LOOP_BODY(find_bad, struct bad_search)
 /* Where in the list of a call the refused request is. */
 static __always_inline struct bad_search find_in_call(struct call *call, __u64 bad)
 {
-	struct bad_search search = {.wr = call->list, .bad = bad, .left = call->count, .index = some_zero};
+	struct bad_search search = {
+		.wr = call->list, .bad = bad, .left = call->count, .index = some_zero
+	};
 
 	if (bad)
 		LOOP(find_bad, &search);
@@ -55,7 +57,8 @@ LOOP_BODY(undo_request, struct undoing)
 
 	struct place place = place_of(state->queue, sequence);
 	if (place.kind == PLACE_ENTRY &&
-	    entry_moves(place.entry, entry_word(state->queue, sequence, ENTRY_LIVE), ENTRY_UNDONE)) {
+	    entry_moves(place.entry, entry_word(state->queue, sequence, ENTRY_LIVE),
+			ENTRY_UNDONE)) {
 		__sync_fetch_and_add(&state->queue->undone, 1);
 		__sync_fetch_and_sub(&state->queue->outstanding, 1);
 	}

@@ -6,9 +6,11 @@
 /* Reads the register at an offset of struct pt_regs that is known at run time
  * only. The verifier takes constant offsets alone, and the compiler must not
  * make one load at a variable offset of these many. */
-#define REGISTER(number)                                                                         \
-	case number:                                                                             \
-		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(value) : "r"(ctx), "i"((number) * 8)); \
+#define REGISTER(number)                                                                           \
+	case number:                                                                               \
+		asm volatile("%0 = *(u64 *)(%1 + %2)"                                              \
+			     : "=r"(value)                                                         \
+			     : "r"(ctx), "i"((number) * 8));                                       \
 		return value
 
 static __always_inline __u64 read_register(struct pt_regs *ctx, __u32 offset)

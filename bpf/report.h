@@ -20,10 +20,12 @@ static __always_inline __u64 wakeup_flag(void)
 	return BPF_RB_NO_WAKEUP;
 }
 
-static __always_inline void copy_span(struct slow_event *event, struct queue *queue, struct unit *unit)
+static __always_inline void copy_span(struct slow_event *event, struct queue *queue,
+				      struct unit *unit)
 {
-	struct entry_ref ref = {.generation = queue->generation, .sequence = unit->sequence};
-	struct trace_context *span = have_trace_contexts ? bpf_map_lookup_elem(&entry_spans, &ref) : NULL;
+	struct entry_ref ref = { .generation = queue->generation, .sequence = unit->sequence };
+	struct trace_context *span = have_trace_contexts ? bpf_map_lookup_elem(&entry_spans, &ref)
+							 : NULL;
 
 	if (span) {
 		__builtin_memcpy(event->trace_id, span->trace_id, sizeof(span->trace_id));
@@ -83,7 +85,8 @@ static __noinline void report_slow(struct queue *queue, struct thread *thread)
 }
 
 /* Adds a measured unit to its series, and reports it when it was slow. */
-static __always_inline void account_unit(struct queue *queue, struct thread *thread, struct series *series)
+static __always_inline void account_unit(struct queue *queue, struct thread *thread,
+					 struct series *series)
 {
 	struct unit *unit = &thread->unit;
 	struct device *device = device_at(queue->device);

@@ -44,9 +44,9 @@ static __always_inline bool take_region_call(struct region_call *call)
 
 static __always_inline void registration_entered(__u64 bundle, __u32 kind)
 {
-	struct region_call call = {
-		.entered_ns = bpf_ktime_get_ns(), .bundle = bundle, .kind = kind
-	};
+	struct region_call call = { .entered_ns = bpf_ktime_get_ns(),
+				    .bundle = bundle,
+				    .kind = kind };
 
 	keep_region_call(&call);
 }
@@ -60,7 +60,8 @@ static __always_inline void dmabuf_attached(struct dma_buf *buffer, struct ib_um
 	if (!call || !call->bundle || !bpf_core_type_exists(struct dma_buf))
 		return;
 	call->kind = MEMORY_DMABUF;
-	bpf_probe_read_kernel_str(call->exporter, sizeof(call->exporter), BPF_CORE_READ(buffer, exp_name));
+	bpf_probe_read_kernel_str(call->exporter, sizeof(call->exporter),
+				  BPF_CORE_READ(buffer, exp_name));
 	if (umem && bpf_core_type_exists(struct ib_umem))
 		call->bytes = BPF_CORE_READ(umem, length);
 }
@@ -76,7 +77,8 @@ static __always_inline struct region_key region_key_of(struct ib_mr *mr)
 
 /* What is known of a region that a process registered; false of those of the
  * kernel. Not every driver says how long one of a dma-buf is. */
-static __always_inline bool read_region(struct ib_mr *mr, struct region_call *call, struct region *region)
+static __always_inline bool read_region(struct ib_mr *mr, struct region_call *call,
+					struct region *region)
 {
 	struct task_struct *task = BPF_CORE_READ(mr, res.task);
 	__u32 type = BPF_CORE_READ(mr, type);
@@ -127,7 +129,8 @@ static __always_inline void region_listed(struct ib_mr *mr)
  * of a file whose device is gone. */
 static __always_inline struct ib_device *device_of_bundle(struct uverbs_attr_bundle *bundle)
 {
-	if (!bpf_core_type_exists(struct uverbs_attr_bundle) || !bpf_core_type_exists(struct ib_uverbs_file))
+	if (!bpf_core_type_exists(struct uverbs_attr_bundle) ||
+	    !bpf_core_type_exists(struct ib_uverbs_file))
 		return NULL;
 	return BPF_CORE_READ(bundle, ufile, ucontext, device);
 }
@@ -183,7 +186,7 @@ static __always_inline void region_shown(struct rdma_restrack_entry *entry)
  * another one. */
 static __always_inline void deregistration_entered(struct ib_mr *mr)
 {
-	struct region_call call = {.entered_ns = bpf_ktime_get_ns(), .key = region_key_of(mr)};
+	struct region_call call = { .entered_ns = bpf_ktime_get_ns(), .key = region_key_of(mr) };
 	struct region *region = bpf_map_lookup_elem(&regions, &call.key);
 
 	if (!region)

@@ -40,7 +40,8 @@ static __always_inline void gpu_pages_returned(int error)
 	if (!error) {
 		call->kind = MEMORY_PEER;
 		bpf_probe_read_kernel(&table, sizeof(table), (void *)call->gpu_pages);
-		bpf_probe_read_kernel(&uuid, sizeof(uuid), (void *)(table + NVIDIA_PAGE_TABLE_UUID));
+		bpf_probe_read_kernel(&uuid, sizeof(uuid),
+				      (void *)(table + NVIDIA_PAGE_TABLE_UUID));
 		bpf_probe_read_kernel(call->gpu, sizeof(call->gpu), (void *)uuid);
 	}
 	call->gpu_pages = 0;

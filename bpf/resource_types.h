@@ -113,16 +113,16 @@ _Static_assert(sizeof(struct registrations_key) == 24, "hashed as bytes");
 /* What a process registered. */
 struct registrations {
 	__u64 count, bytes, time_ns;
-	__u64 ended, ended_time_ns; /* deregistrations */
+	__u64 ended, ended_time_ns;  /* deregistrations */
 	__u64 regions, region_bytes; /* of regions that live now */
 };
 
 /* A registration or a deregistration between its entry and its return. */
 struct region_call {
 	__u64 entered_ns;
-	__u64 bundle;	/* the attributes of the user's request, 0: a deregistration */
-	__u64 since_ns; /* of the region, 0: none was made yet */
-	__u64 bytes;	/* of a dma-buf */
+	__u64 bundle;	 /* the attributes of the user's request, 0: a deregistration */
+	__u64 since_ns;	 /* of the region, 0: none was made yet */
+	__u64 bytes;	 /* of a dma-buf */
 	__u64 gpu_pages; /* where NVIDIA's driver is about to put its page table */
 	struct region_key key;
 	__u8 gpu[GPU_UUID];

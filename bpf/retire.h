@@ -14,10 +14,11 @@
  * first. */
 #define POST_MOST_NS 10000000000ULL
 
-static __always_inline bool is_being_posted(struct queue *queue, __u64 sequence, struct entry *entry, __u64 now,
-					    __u32 *steps)
+static __always_inline bool is_being_posted(struct queue *queue, __u64 sequence,
+					    struct entry *entry, __u64 now, __u32 *steps)
 {
-	return (*(volatile __u64 *)&entry->returned & RETURNED_NS) == 0 && now - entry->posted_ns < POST_MOST_NS &&
+	return (*(volatile __u64 *)&entry->returned & RETURNED_NS) == 0 &&
+	       now - entry->posted_ns < POST_MOST_NS &&
 	       !has_posted_again(queue, sequence, entry, steps);
 }
 
@@ -28,13 +29,15 @@ static __always_inline bool is_being_posted(struct queue *queue, __u64 sequence,
 
 static __always_inline bool is_overdue(struct queue *queue, struct entry *entry, __u64 now)
 {
-	return entry->skipped_at && (__u32)queue->completions - entry->skipped_at > SKIPPED_COMPLETIONS &&
+	return entry->skipped_at &&
+	       (__u32)queue->completions - entry->skipped_at > SKIPPED_COMPLETIONS &&
 	       now - entry->posted_ns > SKIPPED_NS;
 }
 
 /* Gives up the oldest skipped entry when it is overdue, and with it the
  * alignment of the queue. */
-static __always_inline void expire_skipped(struct queue *queue, __u64 sequence, __u64 now, __u32 *steps)
+static __always_inline void expire_skipped(struct queue *queue, __u64 sequence, __u64 now,
+					   __u32 *steps)
 {
 	struct place place = place_of(queue, sequence);
 
@@ -67,7 +70,8 @@ LOOP_BODY(look_signaled, struct signaled_search)
 		return STOP;
 	state->sequence++;
 	struct place place = place_of(queue, sequence);
-	if (place.kind != PLACE_ENTRY || entry_now(place.entry) != entry_word(queue, sequence, ENTRY_LIVE))
+	if (place.kind != PLACE_ENTRY ||
+	    entry_now(place.entry) != entry_word(queue, sequence, ENTRY_LIVE))
 		return NEXT;
 	if (!(place.entry->flags & ENTRY_SIGNALED) && !queue->sig_all)
 		return NEXT;
@@ -78,7 +82,9 @@ LOOP_BODY(look_signaled, struct signaled_search)
 /* Whether a completion of a known work request is still due. */
 static __noinline bool has_signaled(struct queue *queue)
 {
-	struct signaled_search search = {.queue = queue, .sequence = queue->head, .end = queue->tail};
+	struct signaled_search search = { .queue = queue,
+					  .sequence = queue->head,
+					  .end = queue->tail };
 
 	LOOP(look_signaled, &search);
 	return search.found;

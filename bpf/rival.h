@@ -27,7 +27,8 @@ static __always_inline void note_poster(struct queue *queue, __u32 tid)
 
 	for (int i = 0; i < 4; i++) {
 		mark = *(volatile __u64 *)&queue->overlap_mark;
-		if (mark >= tail || __sync_val_compare_and_swap(&queue->overlap_mark, mark, tail) == mark)
+		if (mark >= tail ||
+		    __sync_val_compare_and_swap(&queue->overlap_mark, mark, tail) == mark)
 			return;
 	}
 	/* A crowd. The mark only rises, so that with what it lacked when it was
@@ -80,7 +81,8 @@ LOOP_BODY(find_rival, struct rival_search)
 		return NEXT;
 	if (!state->any && follows(state, place.entry))
 		return STOP;
-	if ((word & 0xff) != ENTRY_LIVE || (!(place.entry->flags & ENTRY_SIGNALED) && !queue->sig_all))
+	if ((word & 0xff) != ENTRY_LIVE ||
+	    (!(place.entry->flags & ENTRY_SIGNALED) && !queue->sig_all))
 		return NEXT;
 	if (place.entry->wr_id == state->wr_id && (state->any || place.entry->tid != state->tid)) {
 		/* What is left over when the other one was taken is no more certain. */
@@ -107,7 +109,8 @@ LOOP_BODY(find_repost, struct repost_search)
 		return STOP;
 	state->sequence++;
 	struct place place = place_of(state->queue, sequence);
-	if (place.kind != PLACE_ENTRY || !is_written(state->queue, sequence, entry_now(place.entry)))
+	if (place.kind != PLACE_ENTRY ||
+	    !is_written(state->queue, sequence, entry_now(place.entry)))
 		return NEXT;
 	if (place.entry->tid != state->tid || place.entry->posted_ns == state->posted_ns)
 		return NEXT;
@@ -117,7 +120,8 @@ LOOP_BODY(find_repost, struct repost_search)
 
 /* Whether the thread of an entry is known to have posted on the queue again, by
  * what is within the steps that are left. */
-static __noinline bool has_posted_again(struct queue *queue, __u64 sequence, struct entry *entry, __u32 *steps)
+static __noinline bool has_posted_again(struct queue *queue, __u64 sequence, struct entry *entry,
+					__u32 *steps)
 {
 	struct repost_search search = {
 		.queue = queue,

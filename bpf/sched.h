@@ -57,7 +57,8 @@ static __always_inline void note_on(struct task_struct *task)
 	thread->poller.off_since = 0;
 }
 
-static __always_inline void note_switch(struct task_struct *previous, struct task_struct *next, bool is_preempted)
+static __always_inline void note_switch(struct task_struct *previous, struct task_struct *next,
+					bool is_preempted)
 {
 	note_off(previous, is_preempted);
 	note_on(next);

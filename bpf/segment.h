@@ -34,7 +34,7 @@ struct place {
 
 static __always_inline struct place place_in(__u32 slot_value, __u64 sequence)
 {
-	struct place place = {.kind = PLACE_NONE};
+	struct place place = { .kind = PLACE_NONE };
 
 	if ((slot_value & 0xffff0000) != directory_lap(sequence) || (slot_value & 0xffff) == 0)
 		return place;

@@ -54,7 +54,8 @@ static __always_inline void lower_to(__u64 *value, __u64 candidate)
 	for (int i = 0; i < 3; i++) {
 		__u64 now = *(volatile __u64 *)value;
 
-		if ((now && candidate >= now) || __sync_val_compare_and_swap(value, now, candidate) == now)
+		if ((now && candidate >= now) ||
+		    __sync_val_compare_and_swap(value, now, candidate) == now)
 			return;
 	}
 }

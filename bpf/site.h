@@ -36,14 +36,16 @@ static __always_inline __u64 locate(struct pt_regs *ctx, const struct site_locat
 
 /* Puts in what the function has not written yet. Only whole 32-bit members are
  * found missing in practice; others are not offered as sites. */
-static __always_inline void apply_overrides(struct pt_regs *ctx, const struct site *site, struct ibv_wc *wc)
+static __always_inline void apply_overrides(struct pt_regs *ctx, const struct site *site,
+					    struct ibv_wc *wc)
 {
 	for (__u32 i = 0; i < OVERRIDES; i++) {
 		if (i >= site->override_count)
 			break;
 		const struct site_override *override = &site->overrides[i];
-		__u64 value = override->from.kind == SITE_PLACE_NONE ? (__u64)override->constant :
-									read_place(ctx, &override->from);
+		__u64 value = override->from.kind == SITE_PLACE_NONE
+				      ? (__u64) override->constant
+				      : read_place(ctx, &override->from);
 
 		switch (override->offset) {
 		case __builtin_offsetof(struct ibv_wc, wr_id):
@@ -69,12 +71,13 @@ static __always_inline void apply_overrides(struct pt_regs *ctx, const struct si
 }
 
 /* A file that was reached through two mounts has two probes at one site. */
-static __always_inline bool is_double(struct observed *seen, struct pt_regs *ctx, __u64 wc, __u64 now)
+static __always_inline bool is_double(struct observed *seen, struct pt_regs *ctx, __u64 wc,
+				      __u64 now)
 {
 	struct thread *thread = seen->thread;
-	bool same = thread->site_library != seen->cookie && thread->site_wc == wc && thread->site_stack == STACK(ctx) &&
-		    thread->site_instruction == IP(ctx) && now - thread->site_ns < BACK_NS &&
-		    !is_dropped(thread->site_library);
+	bool same = thread->site_library != seen->cookie && thread->site_wc == wc &&
+		    thread->site_stack == STACK(ctx) && thread->site_instruction == IP(ctx) &&
+		    now - thread->site_ns < BACK_NS && !is_dropped(thread->site_library);
 
 	if (same) {
 		count_duplicate(seen->library, thread->site_library);
@@ -108,8 +111,8 @@ static __always_inline void deliver_at_site(__u64 cq_address, __u64 now, struct 
 
 	__u64 context;
 	__u32 slot;
-	struct queue *queue =
-		recent_of_cq(thread, &delivery->caller, delivery->wc.qp_num & 0xffffff, cq_address, &slot);
+	struct queue *queue = recent_of_cq(thread, &delivery->caller,
+					   delivery->wc.qp_num & 0xffffff, cq_address, &slot);
 	if (queue) {
 		deliver_to(queue, slot, thread);
 		return;
@@ -125,7 +128,8 @@ static __always_inline void deliver_at_site(__u64 cq_address, __u64 now, struct 
 
 /* Whether the completion was seen inside of a call that was seen to begin: then
  * its return delivers, and this is the comparison of both ways. */
-static __always_inline bool is_compared(struct pt_regs *ctx, struct thread *thread, struct site *site, __u32 library)
+static __always_inline bool is_compared(struct pt_regs *ctx, struct thread *thread,
+					struct site *site, __u32 library)
 {
 	if (!return_delivers(&thread->poll))
 		return false;

@@ -108,7 +108,8 @@ static __always_inline void note_posted_id(struct queue *queue, __u64 wr_id)
 static __always_inline void note_in_order(struct queue *queue, bool at_head)
 {
 	/* Providers round the limit up, librxe to nearly twice. */
-	__u32 depth = queue->limit && queue->limit < DEEPEST_QUEUE / 4 ? queue->limit * 4 : DEEPEST_QUEUE;
+	__u32 depth = queue->limit && queue->limit < DEEPEST_QUEUE / 4 ? queue->limit * 4
+								       : DEEPEST_QUEUE;
 
 	queue->in_order = at_head ? queue->in_order + 1 : 0;
 	if (queue->in_order >= IN_ORDER && queue->increasing > depth)

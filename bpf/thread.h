@@ -7,7 +7,8 @@
 
 static __always_inline struct thread *thread_of(struct task_struct *task)
 {
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct thread *thread =
+		bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!thread)
 		count(LOSS_NO_THREAD_STATE);
@@ -26,15 +27,17 @@ static __always_inline struct thread *this_thread(void)
 /* A file that was reached through two mounts has two probes at one instruction:
  * both fire for one call with the same registers. Whichever keeps it, the other
  * counts a duplicate; user space takes the younger probes off. */
-static __always_inline bool is_followed(struct call *call, struct pt_regs *ctx, __u32 cookie, __u64 now)
+static __always_inline bool is_followed(struct call *call, struct pt_regs *ctx, __u32 cookie,
+					__u64 now)
 {
-	return call->active && call->cookie != cookie && call->stack == STACK(ctx) && call->instruction == IP(ctx) &&
+	return call->active && call->cookie != cookie && call->stack == STACK(ctx) &&
+	       call->instruction == IP(ctx) &&
 	       (call->returns || now - call->entry_ns < SAME_CALL_NS) && !is_dropped(call->cookie);
 }
 
 /* Notes that the thread entered a call, which this probe is to follow. */
-static __always_inline void begin_call(struct call *call, struct pt_regs *ctx, __u32 cookie, struct library *library,
-				       __u64 now, bool returns)
+static __always_inline void begin_call(struct call *call, struct pt_regs *ctx, __u32 cookie,
+				       struct library *library, __u64 now, bool returns)
 {
 	/* The return of the call before was not seen: it was left by a jump, or
 	 * this one interrupts it. Or nobody looked when it returned. */
@@ -49,8 +52,8 @@ static __always_inline void begin_call(struct call *call, struct pt_regs *ctx, _
 }
 
 /* As begin_call, and says whether it is the probe to follow it. */
-static __always_inline bool enter_call(struct call *call, struct pt_regs *ctx, __u32 cookie, struct library *library,
-				       __u64 now, bool returns)
+static __always_inline bool enter_call(struct call *call, struct pt_regs *ctx, __u32 cookie,
+				       struct library *library, __u64 now, bool returns)
 {
 	if (is_followed(call, ctx, cookie, now)) {
 		count_duplicate(library, call->cookie);
@@ -69,7 +72,8 @@ enum left {
 static __always_inline enum left leave_call(struct call *call, __u32 cookie)
 {
 	if (call->cookie != cookie)
-		return call->instruction && !is_dropped(call->cookie) ? LEFT_DUPLICATE : LEFT_UNKNOWN;
+		return call->instruction && !is_dropped(call->cookie) ? LEFT_DUPLICATE
+								      : LEFT_UNKNOWN;
 	if (!call->active)
 		return LEFT_UNKNOWN;
 	call->active = 0;

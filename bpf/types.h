@@ -90,8 +90,9 @@ enum entry_state {
 };
 
 #define ENTRY_SIGNALED (1 << 0)
-#define ENTRY_RETURNS (1 << 1)	 /* the return of its post is probed */
-#define ENTRY_BUILT (1 << 2)	 /* posted through ibv_qp_ex: as long as entries are probed, returns are */
+#define ENTRY_RETURNS (1 << 1) /* the return of its post is probed */
+#define ENTRY_BUILT                                                                                \
+	(1 << 2) /* posted through ibv_qp_ex: as long as entries are probed, returns are */
 
 struct entry {
 	__u64 word; /* owner tag << 8 | state */
@@ -109,7 +110,8 @@ struct entry {
 	 * be late, and then it is another entry that is not timed. */
 	__u8 ambiguous;
 	__u8 pad;
-	__u32 skipped_at; /* the queue's completions when a later one was delivered first, 0: never */
+	__u32 skipped_at; /* the queue's completions when a later one was delivered first, 0: never
+			   */
 };
 _Static_assert(sizeof(struct entry) == 64, "one cache line");
 _Static_assert(QUEUE_DEPTH < 1 << 16, "entry.outstanding holds as many as there are entries");
@@ -159,10 +161,10 @@ struct queue {
 	__u64 aligned_ns;  /* when the QP was seen to become empty by INIT or RTR */
 	__u64 activity_ns; /* the last post or send completion */
 	__u64 delivered_ns;
-	__u64 ended_ns; /* when the slot left the index, 0 while it is in use */
+	__u64 ended_ns;	    /* when the slot left the index, 0 while it is in use */
 	__u64 overlap_mark; /* requests before it may overlap with another thread's, see rival.h */
 	__u64 send_cq, recv_cq, srq;
-	__u64 last_id; /* wr_id of the last signaled post */
+	__u64 last_id;	    /* wr_id of the last signaled post */
 	__u64 undecided_ns; /* the entry of the last post that counts in undecided */
 	__u64 given_up_ns;  /* those of posts entered until then were given up */
 
@@ -179,7 +181,7 @@ struct queue {
 	__u32 recv_known;
 	__u16 device;
 	__u8 port, qp_type;
-	__u32 library; /* whose functions it was last posted through */
+	__u32 library;			/* whose functions it was last posted through */
 	__u32 durations[QUEUE_BUCKETS]; /* of the timed work requests, see traffic.h */
 	__u32 directory[DIRECTORY_SLOTS];
 };
@@ -377,12 +379,12 @@ struct library {
 	/* Hits that another library kept for itself, and which: the same file
 	 * through another path. */
 	__u64 duplicates, keeper;
-	__u64 suspicions;  /* completions of synced queues that did not add up */
-	__u64 busiest_ns;  /* the most that one thread paid since the last look */
+	__u64 suspicions; /* completions of synced queues that did not add up */
+	__u64 busiest_ns; /* the most that one thread paid since the last look */
 	/* Posts that were seen to fail by what they returned and passed no site. */
 	__u64 unmarked[POST_FUNCTIONS];
-	__u32 dropped;	   /* set before its probes are detached */
-	__u32 returns;	   /* the posts whose returns are probed: bits of enum post_function */
+	__u32 dropped; /* set before its probes are detached */
+	__u32 returns; /* the posts whose returns are probed: bits of enum post_function */
 };
 
 struct slow_event {

@@ -5,8 +5,9 @@
 
 /* The control path of a QP, as far as libibverbs shows it. */
 
-static __always_inline struct queue *queue_at_address(__u64 qp_address, struct queue_key *key, __u32 *slot,
-						      struct ibv_qp_head *qp, struct caller *caller)
+static __always_inline struct queue *queue_at_address(__u64 qp_address, struct queue_key *key,
+						      __u32 *slot, struct ibv_qp_head *qp,
+						      struct caller *caller)
 {
 	if (!read_qp(qp, qp_address)) {
 		count(LOSS_READ_QP);
@@ -64,7 +65,8 @@ static __always_inline void modified(struct thread *thread)
 	__u32 slot = 0;
 	__u32 mask = thread->modify_mask;
 	struct queue *queue = queue_at_address(thread->modify_qp, &key, &slot, &qp, &caller);
-	__u32 state = mask & IBV_QP_MASK_STATE ? read_u32(thread->modify_attr + IBV_QP_ATTR_STATE) : ~0u;
+	__u32 state = mask & IBV_QP_MASK_STATE ? read_u32(thread->modify_attr + IBV_QP_ATTR_STATE)
+					       : ~0u;
 
 	queue = reach_state(&key, queue, &qp, &caller, thread->modify_state, state);
 	if (queue)

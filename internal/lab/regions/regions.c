@@ -93,12 +93,14 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	struct ibv_pd *pd = check(ibv_alloc_pd(open_device(argv[1])), "ibv_alloc_pd");
-	char *memory = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory =
+		mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *nothing = mmap(NULL, UNIT, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	long long began = now_ns();
 
 	for (int i = 0; i < REGIONS; i++)
-		regions[i] = check(ibv_reg_mr(pd, memory, (size_t)UNIT * (i + 1), IBV_ACCESS_LOCAL_WRITE),
+		regions[i] = check(ibv_reg_mr(pd, memory, (size_t)UNIT * (i + 1),
+					      IBV_ACCESS_LOCAL_WRITE),
 				   "ibv_reg_mr");
 	for (int i = 0; i < FAILED; i++) {
 		if (ibv_reg_mr(pd, nothing, UNIT, IBV_ACCESS_LOCAL_WRITE)) {

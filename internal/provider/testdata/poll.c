@@ -258,7 +258,11 @@ int poll_down(struct cq *cq, int ne, struct wc *wc)
 
 static int post_stub(void *qp, void *wr, void **bad)
 {
-	struct wr { uint64_t id; struct wr *next; uint32_t bad; } *w;
+	struct wr {
+		uint64_t id;
+		struct wr *next;
+		uint32_t bad;
+	} *w;
 	struct qp *q = qp;
 
 	for (w = wr; w; w = w->next) {
@@ -271,8 +275,13 @@ static int post_stub(void *qp, void *wr, void **bad)
 	return 0;
 }
 
-struct table { void *members[COUNT]; };
-#define TABLE(name) static const struct table table_##name = { .members = { [POLL] = poll_##name, [POST] = post_stub } };
+struct table {
+	void *members[COUNT];
+};
+#define TABLE(name)                                                                                \
+	static const struct table table_##name = {                                                 \
+		.members = { [POLL] = poll_##name, [POST] = post_stub }                            \
+	};
 POLL_FUNCTIONS(TABLE)
 
 void *poll_alloc_context(void *context)

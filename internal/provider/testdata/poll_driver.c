@@ -60,8 +60,8 @@ typedef int poll_function(struct cq *, int, struct wc *);
 
 static poll_function *chosen(const char *name)
 {
-#define CHOOSE(n) \
-	if (!strcmp(name, #n)) \
+#define CHOOSE(n)                                                                                  \
+	if (!strcmp(name, #n))                                                                     \
 		return poll_##n;
 	POLL_FUNCTIONS(CHOOSE)
 	exit(2);
@@ -90,7 +90,8 @@ int main(int argc, char **argv)
 {
 	poll_function *poll = chosen(argv[1]);
 	long empty = atol(argv[2]), i;
-	int skips = !strcmp(argv[1], "skip") || !strcmp(argv[1], "sum") || !strcmp(argv[1], "turns") || !strcmp(argv[1], "down");
+	int skips = !strcmp(argv[1], "skip") || !strcmp(argv[1], "sum") ||
+		    !strcmp(argv[1], "turns") || !strcmp(argv[1], "down");
 	struct cq *cqs[3] = { ring(1), ring(2), ring(3) };
 	struct wc wc[32];
 

@@ -47,7 +47,8 @@ static bool has_tail(const struct flow *f)
 {
 	const struct queue *q = f->q;
 
-	return q->head != q->tail && !f->keep_tail && !q->fifo[(q->head - 1) & q->fifo_mask].signaled;
+	return q->head != q->tail && !f->keep_tail &&
+	       !q->fifo[(q->head - 1) & q->fifo_mask].signaled;
 }
 
 /* The unsignaled requests at the end get a signaled one behind them. */
@@ -81,10 +82,9 @@ static void spike(struct driver *d, struct plan *p)
 	if (d->book.nspikes == MAX_SPIKES || d->api->arm(q->qp, &late))
 		return;
 	s = &d->book.spikes[d->book.nspikes++];
-	*s = (struct spike){ .q = q,
-			     .delay_ns = late.delay_ns,
-			     .armed_ns = now_ns(),
-			     .index = q->head };
+	*s = (struct spike){
+		.q = q, .delay_ns = late.delay_ns, .armed_ns = now_ns(), .index = q->head
+	};
 	q->spike = s;
 }
 

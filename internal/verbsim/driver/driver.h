@@ -83,7 +83,7 @@ struct queue {
 	_Atomic uint32_t posts_begun; /* posts ever begun */
 	uint64_t created_ns, destroyed_ns;
 	struct spike *spike; /* armed, and its request not yet complete */
-	size_t evict;	     /* bytes of the list of the next post that go out of memory before it */
+	size_t evict; /* bytes of the list of the next post that go out of memory before it */
 	struct counts n;
 };
 
@@ -148,7 +148,7 @@ struct driver {
 	struct completion_queue *cqs[256];
 	uint32_t ncqs;
 	struct shared_recv *srq; /* at most one */
-	pthread_mutex_t mutex; /* the lists and the failure */
+	pthread_mutex_t mutex;	 /* the lists and the failure */
 	struct queue *queues;
 	struct book book;
 	counter posted; /* accepted sends, for the limit */

@@ -168,8 +168,8 @@ void flow_post(struct driver *d, struct flow *f)
 	flow_build(f, f->chain, false);
 	if (evicts)
 		f->q->evict = f->chain * sizeof(*f->wrs);
-	accepted = evicts && d->opt.evict_apart ? post_apart(d, f, &err) :
-						  post_send(d, f->q, f->wrs, f->chain, &err);
+	accepted = evicts && d->opt.evict_apart ? post_apart(d, f, &err)
+						: post_send(d, f->q, f->wrs, f->chain, &err);
 	if (accepted != f->chain)
 		fail(d, "ibv_post_send on 0x%x: %s", f->q->qpn, strerror(err));
 	f->posts++;

@@ -37,14 +37,14 @@ struct plan {
 	struct flow *flows;
 	struct completion_queue **cqs;
 	uint32_t nflows, ncqs;
-	uint32_t nslow;	     /* 1: the last flow is slow, and gets slow_share of the posts */
+	uint32_t nslow; /* 1: the last flow is slow, and gets slow_share of the posts */
 	double slow_share, slow_due;
 	int poll;	   /* entries of a poll */
 	double rate;	   /* posts a second of all flows, 0: as fast as it goes */
 	uint64_t paced;	   /* posts so far */
 	uint32_t rotation; /* the flow that is next */
 	uint64_t next_spike;
-	bool gathered; /* the poll of --gather is over */
+	bool gathered;					       /* the poll of --gather is over */
 	void (*turn)(struct driver *d, struct plan *p);	       /* before the posts of a turn */
 	void (*before_poll)(struct driver *d, struct plan *p); /* before polls */
 	void *private;

@@ -25,7 +25,8 @@ struct flag {
 
 static const struct flag flags[] = {
 	{ "seconds", REAL, AT(seconds), 0, 1e6, "end after this time, 0: no limit" },
-	{ "requests", U64, AT(requests), 0, 1e15, "end after so many send work requests, 0: no limit" },
+	{ "requests", U64, AT(requests), 0, 1e15,
+	  "end after so many send work requests, 0: no limit" },
 	{ "device", TEXT, AT(device), 0, 0, "name of the device (two-devices: of the first)" },
 	{ "provider", TEXT, AT(provider), 0, 0, "file of the provider" },
 	{ "depth", U32, AT(depth), 1, 32768, "work requests a Send Queue holds" },
@@ -34,32 +35,42 @@ static const struct flag flags[] = {
 	{ "chain", U32, AT(chain), 1, 32768, "work requests of a post" },
 	{ "threads", U32, AT(threads), 1, 64, "threads that post (threads)" },
 	{ "wr-ids", U64, AT(wr_ids), 0, 1e15, "rising wr_ids go round after so many, 0: never" },
-	{ "overtake-us", REAL, AT(overtake_us), 0, 1e5, "time in which a post may be overtaken on its way (threads)" },
-	{ "evict-post", U64, AT(evict_post), 0, 1e15, "this post of each queue has its list out of memory" },
-	{ "evict-apart", FLAG, AT(evict_apart), 0, 0, "with evict-post, that post is the only one of a thread" },
-	{ "refuse-every", U32, AT(refuse_every), 0, 1e9, "before every so many posts of a queue, calls of ibv_modify_qp that are refused" },
+	{ "overtake-us", REAL, AT(overtake_us), 0, 1e5,
+	  "time in which a post may be overtaken on its way (threads)" },
+	{ "evict-post", U64, AT(evict_post), 0, 1e15,
+	  "this post of each queue has its list out of memory" },
+	{ "evict-apart", FLAG, AT(evict_apart), 0, 0,
+	  "with evict-post, that post is the only one of a thread" },
+	{ "refuse-every", U32, AT(refuse_every), 0, 1e9,
+	  "before every so many posts of a queue, calls of ibv_modify_qp that are refused" },
 	{ "gather", U32, AT(gather), 0, MAX_POLL, "once, one poll that finds so many completions" },
 	{ "gather-after", U64, AT(gather_after), 0, 1e15, "requests that are posted before it" },
 	{ "ext-post", FLAG, AT(ext_post), 0, 0, "post through ibv_qp_ex" },
 	{ "ext-poll", FLAG, AT(ext_poll), 0, 0, "poll through ibv_cq_ex" },
-	{ "ext-lie", FLAG, AT(ext_lie), 0, 0, "with ext-post, confuse who looks at the functions of a queue" },
-	{ "no-qp-num", FLAG, AT(no_qp_num), 0, 0, "with ext-poll and one queue, completions that do not tell it" },
-	{ "abort-every", U32, AT(abort_every), 0, 1e9, "with ext-post, the chain that is first built and aborted" },
+	{ "ext-lie", FLAG, AT(ext_lie), 0, 0,
+	  "with ext-post, confuse who looks at the functions of a queue" },
+	{ "no-qp-num", FLAG, AT(no_qp_num), 0, 0,
+	  "with ext-poll and one queue, completions that do not tell it" },
+	{ "abort-every", U32, AT(abort_every), 0, 1e9,
+	  "with ext-post, the chain that is first built and aborted" },
 	{ "op", OPCODE, AT(op), 0, 0, "write, write-imm, send, send-imm, read, swap or add" },
 	{ "latency-us", REAL, AT(latency_us), 0, 1e9, "time from the wire to the completion" },
 	{ "rate-gbps", REAL, AT(rate_gbps), 0, 1e5, "rate of the port, 0: infinite" },
 	{ "rate", REAL, AT(rate), 0, 1e9, "posts a second, 0: as fast as it goes" },
 	{ "spike-us", REAL, AT(spike_us), 0, 1e9, "extra time of a spike" },
 	{ "spikes-per-second", REAL, AT(spikes_per_second), 0, 1e4, "spikes on the first QP" },
-	{ "slow-share", REAL, AT(slow_share), 0, 0.5, "share of posts that are --spike-us late, on one more QP" },
+	{ "slow-share", REAL, AT(slow_share), 0, 0.5,
+	  "share of posts that are --spike-us late, on one more QP" },
 	{ "late-us", REAL, AT(late_us), 0, 1e9, "how late the late poller is" },
-	{ "connect-ms", U32, AT(connect_ms), 0, 1e6, "time between opening the first device and making queues" },
+	{ "connect-ms", U32, AT(connect_ms), 0, 1e6,
+	  "time between opening the first device and making queues" },
 	{ "warmup-quiet-ms", U32, AT(warmup_quiet_ms), 0, 1e9, "nothing is slow in this time" },
 	{ "start-delay-ms", U32, AT(start_delay_ms), 0, 1e9, "wait before the first post" },
 	{ "wait-file", TEXT, AT(wait_file), 0, 0, "wait for this file before the first post" },
 	{ "ready-file", TEXT, AT(ready_file), 0, 0, "make this file when the queues are set up" },
 	{ "midstream", FLAG, AT(midstream), 0, 0, "make the ready file when posts are under way" },
-	{ "pause-after", U64, AT(pause_after), 0, 1e15, "drain and pause after every so many requests" },
+	{ "pause-after", U64, AT(pause_after), 0, 1e15,
+	  "drain and pause after every so many requests" },
 	{ "pause-ms", U32, AT(pause_ms), 0, 1e9, "length of the pause" },
 	{ "truth", TEXT, AT(truth), 0, 0, "write what happened to this file (JSON)" },
 	{ "truth-records", TEXT, AT(truth_records), 0, 0, "write every completion to this file" },
@@ -75,9 +86,12 @@ static const struct {
 	const char *name;
 	enum ibv_wr_opcode op;
 } ops[] = {
-	{ "write", IBV_WR_RDMA_WRITE },	     { "write-imm", IBV_WR_RDMA_WRITE_WITH_IMM },
-	{ "send", IBV_WR_SEND },	     { "send-imm", IBV_WR_SEND_WITH_IMM },
-	{ "read", IBV_WR_RDMA_READ },	     { "swap", IBV_WR_ATOMIC_CMP_AND_SWP },
+	{ "write", IBV_WR_RDMA_WRITE },
+	{ "write-imm", IBV_WR_RDMA_WRITE_WITH_IMM },
+	{ "send", IBV_WR_SEND },
+	{ "send-imm", IBV_WR_SEND_WITH_IMM },
+	{ "read", IBV_WR_RDMA_READ },
+	{ "swap", IBV_WR_ATOMIC_CMP_AND_SWP },
 	{ "add", IBV_WR_ATOMIC_FETCH_AND_ADD },
 };
 
@@ -163,7 +177,8 @@ static void fill_common(struct options *o)
 	if (!o->device)
 		o->device = "sim0";
 	if (!o->provider)
-		o->provider = "libverbsim-rdmav34.so"; /* found beside this program, by its RUNPATH */
+		o->provider = "libverbsim-rdmav34.so"; /* found beside this program, by its RUNPATH
+							*/
 	if (!o->seconds)
 		o->seconds = 5;
 	if (!o->truth_slow_us)

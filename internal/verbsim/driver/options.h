@@ -13,7 +13,7 @@ struct options {
 	double seconds;	   /* 0: until the requests are posted or a signal comes */
 	uint64_t requests; /* send work requests to post, 0: until the time is over */
 	double latency_us, rate_gbps, spike_us, spikes_per_second, late_us, overtake_us;
-	double rate; /* posts a second of the whole program, 0: as fast as it goes */
+	double rate;	   /* posts a second of the whole program, 0: as fast as it goes */
 	double slow_share; /* of the posts, on a queue of their own; --spike-us late */
 	double truth_slow_us;
 	uint64_t size, pause_after, max_records;
@@ -24,12 +24,13 @@ struct options {
 	uint32_t gather; /* completions that one poll finds, once; 0: no such poll */
 	uint32_t connect_ms, warmup_quiet_ms, start_delay_ms, pause_ms;
 	enum ibv_wr_opcode op;
-	uint32_t refuse_every; /* posts of a queue for each round of refused ibv_modify_qp, 0: none */
-	uint32_t abort_every; /* chain that is first built and aborted, 0: none */
+	uint32_t refuse_every; /* posts of a queue for each round of refused ibv_modify_qp, 0: none
+				*/
+	uint32_t abort_every;  /* chain that is first built and aborted, 0: none */
 	bool ext_post, ext_poll;
 	bool evict_apart; /* the post of evict_post is of a thread that ends with it */
-	bool ext_lie; /* while queues are connected their functions are not what they say */
-	bool no_qp_num; /* completions of ext_poll do not tell their queue; there is one */
+	bool ext_lie;	  /* while queues are connected their functions are not what they say */
+	bool no_qp_num;	  /* completions of ext_poll do not tell their queue; there is one */
 	bool midstream;
 	bool after_exec; /* second half of the scenario fork-exec */
 };

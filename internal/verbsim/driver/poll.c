@@ -107,7 +107,8 @@ static void send_completed(struct driver *d, struct queue *q, const struct ibv_w
 static void shared_completed(struct driver *d, struct queue *q, const struct ibv_wc *wc,
 			     const struct record *now)
 {
-	struct record *r = book_record(&d->book, shared_number(d, wc->wr_id, wc->imm_data)), slow = *now;
+	struct record *r = book_record(&d->book, shared_number(d, wc->wr_id, wc->imm_data)),
+		      slow = *now;
 
 	if (r->wr_id != wc->wr_id || r->qp_num != q->qpn || r->poll_after) {
 		mismatch(d, wc, "no such request is outstanding");
@@ -226,7 +227,8 @@ int poll_cq_into(struct driver *d, struct completion_queue *cq, int n, struct ib
 	after = now_ns();
 	add(&cq->polls, 1);
 	if (got < 0) {
-		fail(d, "ibv_poll_cq returned %d: the queue of %d entries overran", got, cq->cq->cqe);
+		fail(d, "ibv_poll_cq returned %d: the queue of %d entries overran", got,
+		     cq->cq->cqe);
 		return 0;
 	}
 	if (!got)

@@ -54,7 +54,8 @@ static void count(struct driver *d, struct queue *q, uint32_t n, uint32_t accept
 static void evict(struct driver *d, struct queue *q, struct ibv_send_wr *wrs)
 {
 	if (madvise(wrs, q->evict, MADV_DONTNEED))
-		fail(d, "taking the list of a post on 0x%x out of memory: %s", q->qpn, strerror(errno));
+		fail(d, "taking the list of a post on 0x%x out of memory: %s", q->qpn,
+		     strerror(errno));
 	q->evict = 0;
 }
 
@@ -118,7 +119,8 @@ static void begin_shared(const struct queue *q, const struct ibv_send_wr *wrs, u
 uint32_t post_shared(struct driver *d, struct queue *q, struct ibv_send_wr *wrs, uint32_t n,
 		     int *err)
 {
-	struct record *r = book_record(&d->book, shared_number(d, wrs[n - 1].wr_id, wrs[n - 1].imm_data));
+	struct record *r =
+		book_record(&d->book, shared_number(d, wrs[n - 1].wr_id, wrs[n - 1].imm_data));
 	struct ibv_send_wr *bad = NULL;
 	uint32_t begun, others, accepted = n;
 

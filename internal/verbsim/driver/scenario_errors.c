@@ -14,8 +14,8 @@
 #define FLUSH_NS 2000000000ull
 
 static const enum ibv_wc_status statuses[] = {
-	IBV_WC_REM_ACCESS_ERR, IBV_WC_RETRY_EXC_ERR, IBV_WC_LOC_PROT_ERR,
-	IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_REM_OP_ERR, IBV_WC_LOC_LEN_ERR,
+	IBV_WC_REM_ACCESS_ERR,	  IBV_WC_RETRY_EXC_ERR, IBV_WC_LOC_PROT_ERR,
+	IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_REM_OP_ERR,	IBV_WC_LOC_LEN_ERR,
 };
 
 static void poll_both(struct driver *d, struct plan *p, struct queue *q)

@@ -50,10 +50,9 @@ static void grant_all(struct driver *d, struct plan *p)
 static void open_pair(struct driver *d, struct completion_queue *cq, struct flow *sender,
 		      struct flow *receiver, uint32_t pairs)
 {
-	struct queue_attr attr = { .send_cq = cq,
-				   .recv_cq = cq,
-				   .depth = d->opt.depth,
-				   .recv_depth = 2 * WINDOW };
+	struct queue_attr attr = {
+		.send_cq = cq, .recv_cq = cq, .depth = d->opt.depth, .recv_depth = 2 * WINDOW
+	};
 	struct queue *a = queue_open(d, cq->dev, &attr), *b = queue_open(d, cq->dev, &attr);
 
 	queue_connect(d, a, b->qpn);
@@ -92,8 +91,14 @@ int run_nccl(struct driver *d)
 	struct completion_queue *cq = cq_open(d, dev, n * 2 * (d->opt.depth + 2 * WINDOW), false);
 	struct flow *flows = calloc(n * 2, sizeof(*flows));
 	struct pairs pairs = { .senders = flows, .receivers = flows + n, .n = n };
-	struct plan plan = { .flows = flows, .nflows = n, .cqs = &cq, .ncqs = 1, .poll = POLL,
-			     .rate = d->opt.rate, .turn = grant_all, .private = &pairs };
+	struct plan plan = { .flows = flows,
+			     .nflows = n,
+			     .cqs = &cq,
+			     .ncqs = 1,
+			     .poll = POLL,
+			     .rate = d->opt.rate,
+			     .turn = grant_all,
+			     .private = &pairs };
 	struct plan rest = { .flows = flows + n, .nflows = n, .cqs = &cq, .ncqs = 1, .poll = POLL };
 
 	if (!flows)

@@ -94,14 +94,24 @@ static int run_pairs(struct driver *d, enum ibv_qp_type type, bool shared, bool 
 	struct device *dev = device_open(d, d->opt.device, 0);
 	struct completion_queue *cqs[2] = { cq_open(d, dev, depth * n, false),
 					    cq_open(d, dev, depth * n, false) };
-	struct queue_attr attr = { .send_cq = cqs[0], .recv_cq = cqs[1], .type = type,
-				   .depth = depth, .recv_depth = depth };
+	struct queue_attr attr = { .send_cq = cqs[0],
+				   .recv_cq = cqs[1],
+				   .type = type,
+				   .depth = depth,
+				   .recv_depth = depth };
 	struct flow *flows = calloc(n, sizeof(*flows));
 	struct receivers r = { .queues = calloc(n, sizeof(*r.queues)),
 			       .missed_ns = calloc(n, sizeof(*r.missed_ns)),
-			       .n = n, .depth = depth };
-	struct plan plan = { .flows = flows, .nflows = n, .cqs = cqs, .ncqs = 2, .poll = 16,
-			     .rate = d->opt.rate, .turn = late ? NULL : keep_full, .private = &r };
+			       .n = n,
+			       .depth = depth };
+	struct plan plan = { .flows = flows,
+			     .nflows = n,
+			     .cqs = cqs,
+			     .ncqs = 2,
+			     .poll = 16,
+			     .rate = d->opt.rate,
+			     .turn = late ? NULL : keep_full,
+			     .private = &r };
 	struct ibv_ah *ah = type == IBV_QPT_UD ? address_of(d, dev) : NULL;
 
 	if (!flows || !r.queues || !r.missed_ns)

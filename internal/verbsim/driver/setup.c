@@ -71,15 +71,16 @@ struct device *device_open(struct driver *d, const char *name, int check_pointer
 	return dev;
 }
 
-struct completion_queue *cq_open(struct driver *d, struct device *dev, uint32_t entries, bool shared)
+struct completion_queue *cq_open(struct driver *d, struct device *dev, uint32_t entries,
+				 bool shared)
 {
 	struct completion_queue *cq = calloc(1, sizeof(*cq));
 
 	if (!cq || d->ncqs == sizeof(d->cqs) / sizeof(d->cqs[0]))
 		die("ibv_create_cq", dev->name, "too many");
 	cq->extended = d->opt.ext_poll;
-	cq->cq = cq->extended ? create_extended_cq(dev, entries, d->opt.no_qp_num) :
-				ibv_create_cq(dev->ctx, (int)entries, NULL, NULL, 0);
+	cq->cq = cq->extended ? create_extended_cq(dev, entries, d->opt.no_qp_num)
+			      : ibv_create_cq(dev->ctx, (int)entries, NULL, NULL, 0);
 	if (!cq->cq)
 		die("ibv_create_cq", dev->name, strerror(errno));
 	cq->dev = dev;

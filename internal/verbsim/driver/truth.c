@@ -10,23 +10,19 @@
 
 typedef unsigned long long ull;
 
-
 struct name {
 	const char *text;
 	size_t where;
 };
 
-#define N(field)                                                                                   \
-	{                                                                                          \
-		#field, offsetof(struct counts, field)                                             \
-	}
+#define N(field) { #field, offsetof(struct counts, field) }
 
 static const struct name names[] = {
-	N(posted),	   N(signaled),	      N(undone),	  N(rejected_posts),
-	N(completions),	   N(unsignaled_retired), N(flushed),	  N(errors),
-	N(discarded),	   N(recv_posted),    N(recv_undone),	  N(recv_completions),
-	N(recv_flushed),   N(recv_errors),    N(recv_discarded),  N(send_bytes),
-	N(read_bytes),	   N(recv_bytes),
+	N(posted),	 N(signaled),		N(undone),	   N(rejected_posts),
+	N(completions),	 N(unsignaled_retired), N(flushed),	   N(errors),
+	N(discarded),	 N(recv_posted),	N(recv_undone),	   N(recv_completions),
+	N(recv_flushed), N(recv_errors),	N(recv_discarded), N(send_bytes),
+	N(read_bytes),	 N(recv_bytes),
 };
 
 #define NNAMES (sizeof(names) / sizeof(names[0]))
@@ -89,8 +85,8 @@ static int64_t realtime_offset(void)
 		if (after - before >= best)
 			continue;
 		best = after - before;
-		offset = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec -
-			 (int64_t)(before + best / 2);
+		offset =
+			(int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec - (int64_t)(before + best / 2);
 	}
 	return offset;
 }
@@ -108,8 +104,8 @@ bool books_balance(struct driver *d)
 		     (ull)(n.completions + n.recv_completions));
 	for (const struct queue *q = d->queues; q; q = q->next)
 		if (q->qp && !q->shared && queue_outstanding(q) != q->head - q->tail)
-			fail(d, "0x%x has %llu requests outstanding by count and %u by name", q->qpn,
-			     (ull)queue_outstanding(q), q->head - q->tail);
+			fail(d, "0x%x has %llu requests outstanding by count and %u by name",
+			     q->qpn, (ull)queue_outstanding(q), q->head - q->tail);
 	return !d->failed;
 }
 
@@ -134,9 +130,10 @@ static void write_queues(FILE *f, const struct driver *d)
 			"%s{\"device\":\"%s\",\"ctx\":%llu,\"qp_num\":%u,\"type\":\"%s\","
 			"\"sq_sig_all\":%s,\"shared\":%s,\"depth\":%u,\"recv_depth\":%u,"
 			"\"created_ns\":%llu,\"destroyed_ns\":%llu,\"counts\":{",
-			comma, q->dev->name, (ull)(uintptr_t)q->dev->ctx, q->qpn, type_name(q->type),
-			q->sig_all ? "true" : "false", q->shared ? "true" : "false", q->depth,
-			q->recv_depth, (ull)q->created_ns, (ull)q->destroyed_ns);
+			comma, q->dev->name, (ull)(uintptr_t)q->dev->ctx, q->qpn,
+			type_name(q->type), q->sig_all ? "true" : "false",
+			q->shared ? "true" : "false", q->depth, q->recv_depth, (ull)q->created_ns,
+			(ull)q->destroyed_ns);
 		write_counts(f, &q->n);
 		fprintf(f, "\"outstanding_at_end\":%llu,\"recv_outstanding_at_end\":%llu}}",
 			(ull)queue_outstanding(q), (ull)queue_recv_outstanding(q));
@@ -205,8 +202,8 @@ static void write_body(FILE *f, struct driver *d)
 		d->failed ? "false" : "true");
 	fprintf(f, "\"start_ns\":%llu,\"end_ns\":%llu,\"monotonic_to_realtime_offset_ns\":%lld,",
 		(ull)d->start_ns, (ull)d->finished_ns, (long long)realtime_offset());
-	fprintf(f, "\"threshold_ns\":%llu,\"latency_ns\":%llu,\n\"counts\":{",
-		(ull)d->book.slow_ns, (ull)(d->opt.latency_us * 1000));
+	fprintf(f, "\"threshold_ns\":%llu,\"latency_ns\":%llu,\n\"counts\":{", (ull)d->book.slow_ns,
+		(ull)(d->opt.latency_us * 1000));
 	write_counts(f, &n);
 	fprintf(f,
 		"\"outstanding_at_end\":%llu,\"recv_outstanding_at_end\":%llu,\"polls\":%llu,"

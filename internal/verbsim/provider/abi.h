@@ -124,10 +124,8 @@ struct verbs_context_ops {
 	sim_unused_op open_qp;
 	sim_unused_op open_xrcd;
 	int (*poll_cq)(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
-	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr,
-			 struct ibv_recv_wr **bad_wr);
-	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr,
-			 struct ibv_send_wr **bad_wr);
+	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 	sim_unused_op post_srq_ops;
 	int (*post_srq_recv)(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			     struct ibv_recv_wr **bad_wr);
@@ -143,8 +141,8 @@ struct verbs_context_ops {
 	sim_unused_op read_counters;
 	sim_unused_op reg_dm_mr;
 	sim_unused_op reg_dmabuf_mr;
-	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length,
-				 uint64_t hca_va, int access);
+	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, uint64_t hca_va,
+				 int access);
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
 	sim_unused_op rereg_mr;
 	sim_unused_op resize_cq;

@@ -74,8 +74,8 @@ static uint32_t deliver(struct sim_qp *qp, const struct sim_wqe *wqe)
 	cqe.has_len = 1;
 	cqe.imm = wqe->imm;
 	cqe.wc_flags = has_imm(wqe->opcode) ? IBV_WC_WITH_IMM : 0;
-	cqe.wc_opcode = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM :
-								    IBV_WC_RECV;
+	cqe.wc_opcode = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM
+								  : IBV_WC_RECV;
 	if (qp->vqp.qp.qp_type == IBV_QPT_UD) {
 		cqe.byte_len += SIM_GRH_BYTES;
 		cqe.wc_flags |= IBV_WC_GRH;
@@ -119,9 +119,9 @@ static void push_send(struct sim_qp *qp, const struct sim_wqe *wqe, uint32_t sta
 	};
 
 	if (status)
-		cqe.vendor_err = status == IBV_WC_WR_FLUSH_ERR ? SIM_VENDOR_FLUSH :
-				 wqe->status		       ? wqe->vendor_err :
-								 SIM_VENDOR_RETRY;
+		cqe.vendor_err = status == IBV_WC_WR_FLUSH_ERR ? SIM_VENDOR_FLUSH
+				 : wqe->status		       ? wqe->vendor_err
+							       : SIM_VENDOR_RETRY;
 	sim_cq_push((struct sim_cq *)qp->vqp.qp.send_cq, &cqe);
 }
 

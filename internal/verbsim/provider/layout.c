@@ -23,20 +23,13 @@ struct expectation {
 	size_t where; /* offset in struct verbs_context of the copy */
 };
 
-#define VCTX(op)                                                                                   \
-	{                                                                                          \
-		#op, offsetof(struct verbs_context_ops, op), offsetof(struct verbs_context, op)    \
-	}
+#define VCTX(op) { #op, offsetof(struct verbs_context_ops, op), offsetof(struct verbs_context, op) }
 #define CTX(op)                                                                                    \
-	{                                                                                          \
-		#op, offsetof(struct verbs_context_ops, op),                                       \
-			offsetof(struct verbs_context, context.ops.op)                             \
-	}
+	{ #op, offsetof(struct verbs_context_ops, op),                                             \
+	  offsetof(struct verbs_context, context.ops.op) }
 #define COMPAT(op)                                                                                 \
-	{                                                                                          \
-		#op, offsetof(struct verbs_context_ops, op),                                       \
-			offsetof(struct verbs_context, context.ops._compat_##op)                   \
-	}
+	{ #op, offsetof(struct verbs_context_ops, op),                                             \
+	  offsetof(struct verbs_context, context.ops._compat_##op) }
 
 /*
  * Every slot in use that libibverbs copies to a public place, and the
@@ -44,12 +37,12 @@ struct expectation {
  * query_port).
  */
 static const struct expectation expectations[] = {
-	COMPAT(alloc_pd),    COMPAT(create_ah),	    COMPAT(create_cq),	  COMPAT(create_qp),
-	COMPAT(create_srq),  COMPAT(dealloc_pd),    COMPAT(dereg_mr),	  COMPAT(destroy_ah),
-	COMPAT(destroy_cq),  COMPAT(destroy_qp),    COMPAT(destroy_srq),  COMPAT(modify_qp),
-	COMPAT(query_qp),    COMPAT(reg_mr),	    COMPAT(detach_mcast), VCTX(free_dm),
-	VCTX(create_qp_ex),  	VCTX(query_device_ex), CTX(poll_cq),	    CTX(post_recv),	  CTX(post_send),
-	CTX(post_srq_recv),  CTX(req_notify_cq),
+	COMPAT(alloc_pd),   COMPAT(create_ah),	   COMPAT(create_cq),	 COMPAT(create_qp),
+	COMPAT(create_srq), COMPAT(dealloc_pd),	   COMPAT(dereg_mr),	 COMPAT(destroy_ah),
+	COMPAT(destroy_cq), COMPAT(destroy_qp),	   COMPAT(destroy_srq),	 COMPAT(modify_qp),
+	COMPAT(query_qp),   COMPAT(reg_mr),	   COMPAT(detach_mcast), VCTX(free_dm),
+	VCTX(create_qp_ex), VCTX(query_device_ex), CTX(poll_cq),	 CTX(post_recv),
+	CTX(post_send),	    CTX(post_srq_recv),	   CTX(req_notify_cq),
 };
 
 typedef void (*set_ops_fn)(struct verbs_context *, const void *);
@@ -77,7 +70,8 @@ static int compare(const struct verbs_context *vctx, char *err, size_t errlen)
 /* The scratch context is not closed with ibv_close_device: its functions are numbers. */
 int sim_check_layout(struct ibv_device *device, char *err, size_t errlen)
 {
-	static_assert(MARKERS > sizeof(struct verbs_context_ops) / sizeof(void *), "too few markers");
+	static_assert(MARKERS > sizeof(struct verbs_context_ops) / sizeof(void *), "too few "
+										   "markers");
 	uintptr_t table[MARKERS];
 	struct sim_context *scratch;
 	set_ops_fn set_ops;
@@ -90,7 +84,8 @@ int sim_check_layout(struct ibv_device *device, char *err, size_t errlen)
 	set_ops = (set_ops_fn)dlvsym(RTLD_DEFAULT, "verbs_set_ops", SIM_PRIVATE_VERSION);
 	if (!set_ops) {
 		snprintf(err, errlen,
-			 "no symbol verbs_set_ops@%s in the loaded libibverbs: rdma-core 34 to 56 is "
+			 "no symbol verbs_set_ops@%s in the loaded libibverbs: rdma-core 34 to 56 "
+			 "is "
 			 "needed",
 			 SIM_PRIVATE_VERSION);
 		return -1;

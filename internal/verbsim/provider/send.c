@@ -60,8 +60,8 @@ static int build(struct sim_qp *qp, const struct ibv_send_wr *wr, uint32_t head)
 
 	if (head - atomic_load_explicit(&qp->sq_freed, memory_order_acquire) >= qp->sq_depth)
 		return ENOMEM;
-	if (!sim_send_supported(qp, wr->opcode) || wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq_max_sge ||
-	    sum_sges(qp->dev, wr, &bytes))
+	if (!sim_send_supported(qp, wr->opcode) || wr->num_sge < 0 ||
+	    (uint32_t)wr->num_sge > qp->sq_max_sge || sum_sges(qp->dev, wr, &bytes))
 		return EINVAL;
 	*wqe = (struct sim_wqe){
 		.wr_id = wr->wr_id,

@@ -45,8 +45,8 @@ struct sim_rq {
 	pthread_spinlock_t lock; /* posters */
 	struct sim_rwqe *ring;
 	uint32_t mask, depth, max_sge;
-	uint32_t head;	      /* posted; by the poster, read under the device lock */
-	uint32_t next;	      /* next to be consumed; device lock */
+	uint32_t head;		/* posted; by the poster, read under the device lock */
+	uint32_t next;		/* next to be consumed; device lock */
 	_Atomic uint32_t freed; /* slots given back, by poll_cq */
 };
 
@@ -89,8 +89,9 @@ struct sim_cq {
 	_Atomic int overrun;
 	const struct sim_cqe *current; /* between start_poll and end_poll: what is read */
 	struct sim_cqe copy;
-	uint32_t taken; /* since start_poll */
-	const struct sim_cqe *last; /* that poll_cq delivered: its loop keeps the address, as libmlx5's */
+	uint32_t taken;		    /* since start_poll */
+	const struct sim_cqe *last; /* that poll_cq delivered: its loop keeps the address, as
+				       libmlx5's */
 	uint64_t due[VERBSIM_DUE];
 };
 
@@ -129,7 +130,7 @@ struct sim_qp {
 struct sim_device {
 	struct verbs_device vdev; /* must be first */
 	pthread_spinlock_t lock;
-	uint64_t rate_bps, epoch;	  /* epoch: CLOCK_MONOTONIC at creation */
+	uint64_t rate_bps, epoch;	 /* epoch: CLOCK_MONOTONIC at creation */
 	uint64_t tx_free_ps, rx_free_ps; /* when the port is free, since epoch */
 	_Atomic uint64_t latency_ns;
 	int check_pointers;
@@ -186,12 +187,12 @@ int sim_destroy_ah(struct ibv_ah *ah);
 int sim_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
 
 /* cq.c */
-struct ibv_cq *sim_create_cq(struct ibv_context *context, int cqe,
-			     struct ibv_comp_channel *channel, int comp_vector);
+struct ibv_cq *sim_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+			     int comp_vector);
 int sim_destroy_cq(struct ibv_cq *cq);
 int sim_req_notify_cq(struct ibv_cq *cq, int solicited_only);
-void sim_cq_push(struct sim_cq *cq, const struct sim_cqe *cqe);	 /* device lock */
-void sim_cq_clean(struct sim_cq *cq, const struct sim_qp *qp); /* cq and device lock */
+void sim_cq_push(struct sim_cq *cq, const struct sim_cqe *cqe); /* device lock */
+void sim_cq_clean(struct sim_cq *cq, const struct sim_qp *qp);	/* cq and device lock */
 
 /* cq_ex.c */
 struct ibv_cq_ex *sim_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);

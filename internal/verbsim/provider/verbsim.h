@@ -12,10 +12,10 @@
 
 /* A device as it should be; times are nanoseconds of CLOCK_MONOTONIC. */
 struct verbsim_config {
-	const char *name;	/* such as "sim0" */
-	uint64_t rate_bps;	/* bits a second of the port and direction, 0: infinite */
-	uint64_t latency_ns;	/* from the last bit on the wire to the completion */
-	uint32_t first_qpn;	/* queue pair numbers count from here */
+	const char *name;    /* such as "sim0" */
+	uint64_t rate_bps;   /* bits a second of the port and direction, 0: infinite */
+	uint64_t latency_ns; /* from the last bit on the wire to the completion */
+	uint32_t first_qpn;  /* queue pair numbers count from here */
 	/*
 	 * Read work requests through process_vm_readv before following a
 	 * pointer, so that a hostile list is refused and does not crash. It costs
