@@ -78,10 +78,9 @@ static void received(int cq, struct owner *o, struct mlx5_cqe64 entry, int error
 
 	if (o->srq)
 		AT(o->srq, SRQ_WRID, uint64_t *)
-		[slot] = stamped(&entry, new_id(SHARED_QUEUE), error);
-	else
-		AT((char *)o->qp + QP_RQ, WQ_WRID, uint64_t *)
-		[slot] = stamped(&entry, new_id(RECV_QUEUE), error);
+	[slot] = stamped(&entry, new_id(SHARED_QUEUE), error);
+	else AT((char *)o->qp + QP_RQ, WQ_WRID, uint64_t *)[slot] =
+		stamped(&entry, new_id(RECV_QUEUE), error);
 	/* The format 0 tells a shared queue by its number. */
 	entry.wqe_counter = htobe16(o->srq ? slot : o->received);
 	o->received++;
