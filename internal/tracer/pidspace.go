@@ -3,7 +3,6 @@ package tracer
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +18,7 @@ func checkPIDNamespace(root string) error {
 	if root == "/" {
 		process = "self"
 	}
-	link := filepath.Join(root, "proc", process, "ns/pid")
+	link := rooted(root, "/proc/"+process+"/ns/pid")
 	var stat unix.Stat_t
 	if err := unix.Stat(link, &stat); err != nil {
 		// Without CAP_SYS_PTRACE the namespaces of others are not to be read.
@@ -29,13 +28,13 @@ func checkPIDNamespace(root string) error {
 		return nil
 	}
 	return fmt.Errorf("%s is of another PID namespace than the host's first, so that processes cannot be told apart: "+
-		"run in the host's (hostPID: true, --pid=host), or mount the host's root directory and name it in root_path", filepath.Join(root, "proc"))
+		"run in the host's (hostPID: true, --pid=host), or mount the host's root directory and name it in root_path", rooted(root, "/proc"))
 }
 
 // isGone reports whether a process has ended for certain: it is not in /proc,
 // which may hide those of others, and it cannot be sent a signal either.
 func isGone(root string, tgid uint32) bool {
-	if _, err := os.Stat(filepath.Join(root, "proc", fmt.Sprint(tgid))); !os.IsNotExist(err) {
+	if _, err := os.Stat(rooted(root, fmt.Sprintf("/proc/%d", tgid))); !os.IsNotExist(err) {
 		return false
 	}
 	// In a namespace of our own the numbers are others; /proc alone tells then.
