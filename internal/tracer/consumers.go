@@ -96,18 +96,12 @@ func kernelCQ(identity uint64) (number uint32, ok bool) {
 	return uint32(identity), identity != 0
 }
 
-// describeConsumers replaces what stands for addresses in the kernel, which are
+// describeConsumer replaces what stands for addresses in the kernel, which are
 // shown to nobody.
-func describeConsumers(c *verbs.Completion) {
-	c.CQNumber, c.HasCQNumber = kernelCQ(c.CQ)
-	c.CQ, c.WRID = 0, 0
-	c.Poster, c.Poller = kernelThread(c.Poster), kernelThread(c.Poller)
-}
-
-func describeStuckConsumer(s *verbs.Stuck) {
-	s.CQNumber, s.HasCQNumber = kernelCQ(s.CQ)
-	s.CQ, s.WRID = 0, 0
-	s.Poster = kernelThread(s.Poster)
+func describeConsumer(wr *verbs.WorkRequest) {
+	wr.CQNumber, wr.HasCQNumber = kernelCQ(wr.CQ)
+	wr.CQ, wr.WRID = 0, 0
+	wr.Poster = kernelThread(wr.Poster)
 }
 
 // threadName reads the name of a thread, "" when it is gone.

@@ -18,7 +18,8 @@ func TestSplitAt(t *testing.T) {
 		return s
 	}
 	submitted := verbs.Completion{
-		Posted: posted, Delivered: delivered, Known: stages(verbs.StageSubmit, verbs.StageCompletion),
+		WorkRequest: verbs.WorkRequest{Posted: posted},
+		Delivered:   delivered, Known: stages(verbs.StageSubmit, verbs.StageCompletion),
 		Stages: [verbs.NumStages]time.Duration{verbs.StageSubmit: 100_000, verbs.StageCompletion: 400_000},
 	}
 	returned := submitted
@@ -74,9 +75,12 @@ func stampedRun(s *cqeStamps, from, to time.Duration) {
 
 func stampedAt(tgid uint32, written, delivered time.Duration) (verbs.Completion, uint64) {
 	c := verbs.Completion{
-		Queue:  verbs.QueueID{Process: verbs.ProcessID{TGID: tgid}},
-		Posted: uint64(written - 5*time.Microsecond), Delivered: uint64(delivered),
-		Known: 1<<verbs.StageSubmit | 1<<verbs.StageCompletion,
+		WorkRequest: verbs.WorkRequest{
+			Queue:  verbs.QueueID{Process: verbs.ProcessID{TGID: tgid}},
+			Posted: uint64(written - 5*time.Microsecond),
+		},
+		Delivered: uint64(delivered),
+		Known:     1<<verbs.StageSubmit | 1<<verbs.StageCompletion,
 	}
 	c.Stages[verbs.StageCompletion] = c.Duration()
 	return c, 1000 + uint64(written)

@@ -36,14 +36,18 @@ func TestDecodeSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := verbs.Completion{
-		Queue:  verbs.QueueID{Process: verbs.ProcessID{TGID: 42, Incarnation: 7}, Context: 0x1000, QPNumber: 0x18f2},
-		QPType: 2, RemoteQP: 3, CQ: 0x2000, Port: 1,
-		Operation: verbs.OpRDMAWriteWithImm, Status: 12, VendorError: 0x81, WRID: 9,
-		Bytes: 1 << 20, LocalKey: 0x1234, Requests: 4, Outstanding: 6, Posted: 100, Delivered: 450100,
+		WorkRequest: verbs.WorkRequest{
+			Queue:  verbs.QueueID{Process: verbs.ProcessID{TGID: 42, Incarnation: 7}, Context: 0x1000, QPNumber: 0x18f2},
+			QPType: 2, RemoteQP: 3, CQ: 0x2000, Port: 1,
+			Operation: verbs.OpRDMAWriteWithImm, WRID: 9,
+			Bytes: 1 << 20, LocalKey: 0x1234, Outstanding: 6, Posted: 100,
+			Poster: verbs.Thread{TID: 43, CPU: 1},
+		},
+		Status: 12, VendorError: 0x81, Requests: 4, Delivered: 450100,
 		Stages: [verbs.NumStages]time.Duration{1, 2, 3, 4, 0}, Known: 0b1111,
 		Busy: 5, HasBusy: true, Threshold: 50 * time.Microsecond,
-		Poster: verbs.Thread{TID: 43, CPU: 1}, Poller: verbs.Thread{TID: 44, CPU: 2, Name: "NCCL Progress 0"},
-		Span: verbs.SpanContext{TraceID: [16]byte{1}, SpanID: [8]byte{2}},
+		Poller: verbs.Thread{TID: 44, CPU: 2, Name: "NCCL Progress 0"},
+		Span:   verbs.SpanContext{TraceID: [16]byte{1}, SpanID: [8]byte{2}},
 	}
 	if got != (stampedCompletion{want, 5, 77}) {
 		t.Errorf("got %+v\nwant %+v of device 5 with stamp 77", got, want)

@@ -82,31 +82,30 @@ func sizeOfCQ(qp *bpf.ResourcesKernelQp, number uint32) uint32 {
 	}
 }
 
+// describe adds what the kernel knows of a request, its queue and its memory.
+func (t *Tracer) describe(wr *verbs.WorkRequest) {
+	if wr.Queue.Process.InKernel() {
+		describeConsumer(wr)
+	}
+	if qp, ok := t.resources.find(wr.Queue, wr.Device); ok {
+		describeRequest(wr, &qp)
+	}
+	wr.Memory = t.resources.memoryOf(wr.Queue.Process, wr.Device, wr.LocalKey, wr.Posted)
+}
+
 // What libibverbs told of a QP came with the request, what the kernel knows with
 // its success, so the kernel's word counts where both are there.
 
-func describeCompletion(c *verbs.Completion, qp *bpf.ResourcesKernelQp) {
-	c.Setup, c.Path = setupOf(qp), pathOf(qp)
-	if c.Queue.Process.InKernel() {
-		c.CQSize = sizeOfCQ(qp, c.CQNumber)
-	} else if cq, ok := findCQ(qp, c.CQ); ok {
-		c.CQNumber, c.HasCQNumber, c.CQSize = cq.Number, true, cq.Cqe
+func describeRequest(wr *verbs.WorkRequest, qp *bpf.ResourcesKernelQp) {
+	wr.Setup, wr.Path = setupOf(qp), pathOf(qp)
+	if wr.Queue.Process.InKernel() {
+		wr.CQSize = sizeOfCQ(qp, wr.CQNumber)
+	} else if cq, ok := findCQ(qp, wr.CQ); ok {
+		wr.CQNumber, wr.HasCQNumber, wr.CQSize = cq.Number, true, cq.Cqe
 	}
-	overrule(&c.RemoteQP, qp.RemoteQp)
-	overrule(&c.Port, qp.Port)
-	overrule(&c.QPType, verbs.QPType(qp.Type))
-}
-
-func describeStuck(s *verbs.Stuck, qp *bpf.ResourcesKernelQp) {
-	s.Setup, s.Path = setupOf(qp), pathOf(qp)
-	if s.Queue.Process.InKernel() {
-		s.CQSize = sizeOfCQ(qp, s.CQNumber)
-	} else if cq, ok := findCQ(qp, s.CQ); ok {
-		s.CQNumber, s.HasCQNumber, s.CQSize = cq.Number, true, cq.Cqe
-	}
-	overrule(&s.RemoteQP, qp.RemoteQp)
-	overrule(&s.Port, qp.Port)
-	overrule(&s.QPType, verbs.QPType(qp.Type))
+	overrule(&wr.RemoteQP, qp.RemoteQp)
+	overrule(&wr.Port, qp.Port)
+	overrule(&wr.QPType, verbs.QPType(qp.Type))
 }
 
 func describeQueue(q *verbs.QueueInfo, qp *bpf.ResourcesKernelQp) {

@@ -75,14 +75,14 @@ func TestFindCQ(t *testing.T) {
 
 func TestKernelOverrulesWhatItKnows(t *testing.T) {
 	qp := connectedQP()
-	c := verbs.Completion{CQ: 0x2000, RemoteQP: 99, Port: 2}
-	describeCompletion(&c, &qp)
+	c := verbs.WorkRequest{CQ: 0x2000, RemoteQP: 99, Port: 2}
+	describeRequest(&c, &qp)
 	if !c.HasCQNumber || c.CQNumber != 0 || c.RemoteQP != 18 || c.Port != 1 || c.QPType != 2 || c.CQSize != 511 ||
 		c.Path != pathOf(&qp) || c.Setup != setupOf(&qp) {
 		t.Errorf("%+v", c)
 	}
-	s := verbs.Stuck{CQ: 0x3000}
-	describeStuck(&s, &qp)
+	s := verbs.WorkRequest{CQ: 0x3000}
+	describeRequest(&s, &qp)
 	if !s.HasCQNumber || s.CQNumber != 7 || s.RemoteQP != 18 {
 		t.Errorf("%+v", s)
 	}

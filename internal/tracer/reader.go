@@ -70,13 +70,10 @@ func (t *Tracer) deliver(c verbs.Completion, device uint16) {
 		t.mu.Unlock()
 		c.Device = t.devices.name(device)
 	}
+	t.describe(&c.WorkRequest)
 	if c.Queue.Process.InKernel() {
-		describeConsumers(&c)
+		c.Poller = kernelThread(c.Poller)
 	}
-	if qp, ok := t.resources.find(c.Queue, c.Device); ok {
-		describeCompletion(&c, &qp)
-	}
-	c.Memory = t.resources.memoryOf(c.Queue.Process, c.Device, c.LocalKey, c.Posted)
 	switch {
 	case c.Poster.TID == c.Poller.TID:
 		c.Poster.Name = c.Poller.Name

@@ -41,7 +41,7 @@ func (t *Tracer) reportStuck(now uint64) error {
 }
 
 func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint64) verbs.Stuck {
-	s := verbs.Stuck{
+	wr := verbs.WorkRequest{
 		Queue:       verbs.QueueID{Process: processOf(&q.Key), Context: q.Key.Object, QPNumber: q.Key.QpNum},
 		QPType:      verbs.QPType(q.QpType),
 		RemoteQP:    q.RemoteQp,
@@ -52,21 +52,14 @@ func (t *Tracer) stuckOf(q *bpf.TrackerQueue, entry *bpf.TrackerEntry, now uint6
 		WRID:        entry.WrId,
 		Bytes:       uint64(entry.Bytes),
 		LocalKey:    entry.Lkey,
-		Posted:      entry.PostedNs,
-		Age:         time.Duration(now - entry.PostedNs),
 		Outstanding: q.Outstanding,
+		Posted:      entry.PostedNs,
 		Poster: verbs.Thread{
 			TID:  entry.Tid,
 			CPU:  uint32(entry.Cpu),
 			Name: t.threadName(processOf(&q.Key), entry.Tid),
 		},
 	}
-	if s.Queue.Process.InKernel() {
-		describeStuckConsumer(&s)
-	}
-	if qp, ok := t.resources.find(s.Queue, s.Device); ok {
-		describeStuck(&s, &qp)
-	}
-	s.Memory = t.resources.memoryOf(s.Queue.Process, s.Device, s.LocalKey, s.Posted)
-	return s
+	t.describe(&wr)
+	return verbs.Stuck{WorkRequest: wr, Age: time.Duration(now - entry.PostedNs)}
 }

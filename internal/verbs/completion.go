@@ -54,49 +54,61 @@ type SpanContext struct {
 	SpanID  [8]byte
 }
 
-// Completion is one slow or failed unit of work, measured. Times are on
-// CLOCK_MONOTONIC, durations are exact to the nanosecond of that clock.
-type Completion struct {
+// WorkRequest is what is known of a signaled work request from its post on, by
+// the process and by the kernel. What is not known is 0.
+type WorkRequest struct {
 	Queue  QueueID
 	QPType QPType
-	// RemoteQP is the QP number of the peer; 0 when unknown.
+	// RemoteQP is the QP number of the peer.
 	RemoteQP uint32
-	// CQ is the address of the ibv_cq in the process.
+	// CQ is the address of the Send Queue's ibv_cq in the process.
 	CQ uint64
 	// CQNumber is the kernel's number of that CQ, as "rdma resource show cq"
 	// prints it; it means something when HasCQNumber.
 	CQNumber    uint32
 	HasCQNumber bool
-	// CQSize is how many completions the CQ holds, 0 when unknown.
+	// CQSize is how many completions the CQ holds.
 	CQSize uint32
 	// Setup is what the QP was set up for, Path how it reaches its peer.
 	Setup Setup
 	Path  Path
 	// Device is the name of the RDMA device, "" when it could not be read.
 	Device string
-	// Port is the device port, 0 when unknown (ports count from 1).
+	// Port is the device port (ports count from 1).
 	Port uint8
 
-	Operation   Operation
-	Status      Status
-	VendorError uint32
-	WRID        uint64
-	// Bytes is the payload of the whole unit, from the posted requests.
+	Operation Operation
+	WRID      uint64
+	// Bytes is the payload: of a completion that of the whole unit.
 	Bytes uint64
-	// LocalKey is the lkey of the first scatter/gather element of the signaled
-	// request, 0 when there is none. Memory is what was registered under it.
+	// LocalKey is the lkey of its first scatter/gather element, 0 when there is
+	// none. Memory is what was registered under it.
 	LocalKey uint32
 	Memory   Memory
+	// Outstanding is the number of work requests on the Send Queue, itself
+	// included: of a completion at the time of its post, of what is stuck now.
+	Outstanding uint32
+	// Posted is when post_send was entered, in nanoseconds of CLOCK_MONOTONIC,
+	// Poster the thread that did.
+	Posted uint64
+	Poster Thread
+}
+
+// Completion is one slow or failed unit of work, measured. Times are on
+// CLOCK_MONOTONIC, durations are exact to the nanosecond of that clock.
+type Completion struct {
+	WorkRequest
+
+	Status      Status
+	VendorError uint32
 	// Requests counts the work requests of the unit, the silently retired
 	// unsignaled ones included; at least 1.
 	Requests uint32
-	// Outstanding is the number of work requests on the Send Queue when the
-	// signaled one was posted, itself included.
-	Outstanding uint32
 
-	// Posted is when post_send was entered, Delivered when poll_cq handed
-	// the completion over, in nanoseconds of CLOCK_MONOTONIC.
-	Posted, Delivered uint64
+	// Delivered is when poll_cq handed the completion over, in nanoseconds of
+	// CLOCK_MONOTONIC, Poller the thread that got it.
+	Delivered uint64
+	Poller    Thread
 	// Stages add up to Delivered−Posted. Known says which of them were told
 	// apart; the others are 0 and mean nothing.
 	Stages [NumStages]time.Duration
@@ -107,9 +119,7 @@ type Completion struct {
 	HasBusy bool
 	// Threshold is the limit that Duration−Busy exceeded.
 	Threshold time.Duration
-
-	Poster, Poller Thread
-	Span           SpanContext
+	Span      SpanContext
 }
 
 // Duration is the time from the entry of post_send to the delivery of the
@@ -126,28 +136,8 @@ func (c *Completion) Excess() time.Duration {
 
 // Stuck is a send that has been outstanding for longer than the limit.
 type Stuck struct {
-	Queue    QueueID
-	QPType   QPType
-	RemoteQP uint32
-	// CQ is the address of the Send Queue's ibv_cq, 0 when unknown.
-	CQ uint64
-	// CQNumber, CQSize, Setup and Path are as in Completion.
-	CQNumber    uint32
-	HasCQNumber bool
-	CQSize      uint32
-	Setup       Setup
-	Path        Path
-	Device      string
-	Port        uint8
-	Operation   Operation
-	WRID        uint64
-	Bytes       uint64
-	// LocalKey and Memory are as in Completion.
-	LocalKey uint32
-	Memory   Memory
-	// Posted is in nanoseconds of CLOCK_MONOTONIC, Age at the time of the scan.
-	Posted      uint64
-	Age         time.Duration
-	Outstanding uint32
-	Poster      Thread
+	WorkRequest
+
+	// Age is the time since the post when the queues were scanned.
+	Age time.Duration
 }

@@ -74,39 +74,33 @@ const (
 // causeUnknown is the value of rdma.slow.cause where nothing proves a cause.
 const causeUnknown = metadata.AttributeRdmaSlowCauseUnknown
 
-// putQueue puts what names the queue, its device and the request on it. Values
-// that are not known are left out.
-func putQueue(to pcommon.Map, q queueFacts) {
-	to.PutInt(attributeQPNumber, int64(q.id.QPNumber))
-	putString(to, attributeQPType, q.kind.String())
-	putPositive(to, attributeQPRemoteNumber, int64(q.remote))
-	if q.hasCQNumber {
-		to.PutInt(attributeCQNumber, int64(q.cqNumber))
-	} else {
-		putCQ(to, q.cq)
-	}
-	putPositive(to, attributeCQSize, int64(q.cqSize))
-	putString(to, attributeDevice, q.device)
-	putPositive(to, attributeDevicePort, int64(q.port))
-	to.PutStr(attributeOperation, q.operation.String())
-	to.PutInt(attributeWorkRequestSize, int64(q.bytes))
-	putPositive(to, attributeOutstanding, int64(q.outstanding))
+// putRequest puts what is known of a request from its post on.
+func putRequest(to pcommon.Map, wr *verbs.WorkRequest, who *identity, in surroundings) {
+	putQueue(to, wr)
+	putProcess(to, wr.Queue.Process, who)
+	putSetup(to, &wr.Setup)
+	putPath(to, &wr.Path, in.peerAddresses)
+	putMemory(to, wr.Memory, wr.Device, in.topology)
+	putPoster(to, wr.Poster, wr.Device, in.topology)
 }
 
-// queueFacts are what a completion and a stuck send have in common.
-type queueFacts struct {
-	id          verbs.QueueID
-	kind        verbs.QPType
-	remote      uint32
-	cq          uint64
-	cqNumber    uint32
-	hasCQNumber bool
-	cqSize      uint32
-	device      string
-	port        uint8
-	operation   verbs.Operation
-	bytes       uint64
-	outstanding uint32
+// putQueue puts what names the queue, its device and the request on it. Values
+// that are not known are left out.
+func putQueue(to pcommon.Map, wr *verbs.WorkRequest) {
+	to.PutInt(attributeQPNumber, int64(wr.Queue.QPNumber))
+	putString(to, attributeQPType, wr.QPType.String())
+	putPositive(to, attributeQPRemoteNumber, int64(wr.RemoteQP))
+	if wr.HasCQNumber {
+		to.PutInt(attributeCQNumber, int64(wr.CQNumber))
+	} else {
+		putCQ(to, wr.CQ)
+	}
+	putPositive(to, attributeCQSize, int64(wr.CQSize))
+	putString(to, attributeDevice, wr.Device)
+	putPositive(to, attributeDevicePort, int64(wr.Port))
+	to.PutStr(attributeOperation, wr.Operation.String())
+	to.PutInt(attributeWorkRequestSize, int64(wr.Bytes))
+	putPositive(to, attributeOutstanding, int64(wr.Outstanding))
 }
 
 // putMemory puts where the memory of the request is, and how far from the device.

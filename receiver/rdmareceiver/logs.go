@@ -82,16 +82,7 @@ func fillStuckRecord(record plog.LogRecord, e *stuckEvent, in surroundings) {
 	}
 	to := record.Attributes()
 	to.EnsureCapacity(41)
-	putQueue(to, queueFacts{
-		id: s.Queue, kind: s.QPType, remote: s.RemoteQP, cq: s.CQ, cqNumber: s.CQNumber, hasCQNumber: s.HasCQNumber,
-		cqSize: s.CQSize, device: s.Device, port: s.Port,
-		operation: s.Operation, bytes: s.Bytes, outstanding: s.Outstanding,
-	})
-	putProcess(to, s.Queue.Process, e.process)
-	putSetup(to, &s.Setup)
-	putPath(to, &s.Path, in.peerAddresses)
-	putMemory(to, s.Memory, s.Device, in.topology)
-	putPoster(to, s.Poster, s.Device, in.topology)
+	putRequest(to, &s.WorkRequest, e.process, in)
 	to.PutDouble(attributeWQEAge, secondsOf(s.Age))
 }
 

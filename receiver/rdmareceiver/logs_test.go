@@ -11,12 +11,10 @@ import (
 
 func theStuck() verbs.Stuck {
 	c := fullCompletion()
-	return verbs.Stuck{
-		Queue: c.Queue, QPType: c.QPType, RemoteQP: c.RemoteQP, CQ: c.CQ,
-		CQNumber: c.CQNumber, HasCQNumber: c.HasCQNumber, CQSize: c.CQSize, Setup: c.Setup, Path: c.Path, Device: c.Device, Port: c.Port,
-		Operation: verbs.OpRDMARead, WRID: 78, Bytes: 65536, Posted: 5_000_000_000, Age: 1_250 * time.Millisecond,
-		Outstanding: 3, Poster: c.Poster, LocalKey: c.LocalKey, Memory: c.Memory,
-	}
+	wr := c.WorkRequest
+	wr.Operation, wr.WRID, wr.Bytes = verbs.OpRDMARead, 78, 65536
+	wr.Posted, wr.Outstanding = 5_000_000_000, 3
+	return verbs.Stuck{WorkRequest: wr, Age: 1_250 * time.Millisecond}
 }
 
 func theStuckEvent(u verbs.Stuck) stuckEvent {

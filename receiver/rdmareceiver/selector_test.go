@@ -13,8 +13,8 @@ import (
 // slowCompletion is a completion on the device with the given excess time.
 func slowCompletion(device string, wrID uint64, excess time.Duration) verbs.Completion {
 	return verbs.Completion{
-		Device: device, WRID: wrID, Operation: verbs.OpRDMAWrite, Requests: 1,
-		Posted: 1e9, Delivered: 1e9 + uint64(excess), Threshold: 50 * time.Microsecond,
+		WorkRequest: verbs.WorkRequest{Device: device, WRID: wrID, Operation: verbs.OpRDMAWrite, Posted: 1e9},
+		Requests:    1, Delivered: 1e9 + uint64(excess), Threshold: 50 * time.Microsecond,
 	}
 }
 

@@ -86,16 +86,7 @@ func statusMessage(c *verbs.Completion) string {
 func putSlow(to pcommon.Map, e *slowEvent, in surroundings) {
 	c := &e.completion
 	to.EnsureCapacity(61)
-	putQueue(to, queueFacts{
-		id: c.Queue, kind: c.QPType, remote: c.RemoteQP, cq: c.CQ, cqNumber: c.CQNumber, hasCQNumber: c.HasCQNumber,
-		cqSize: c.CQSize, device: c.Device, port: c.Port,
-		operation: c.Operation, bytes: c.Bytes, outstanding: c.Outstanding,
-	})
-	putProcess(to, c.Queue.Process, e.process)
-	putSetup(to, &c.Setup)
-	putPath(to, &c.Path, in.peerAddresses)
-	putMemory(to, c.Memory, c.Device, in.topology)
-	putPoster(to, c.Poster, c.Device, in.topology)
+	putRequest(to, &c.WorkRequest, e.process, in)
 	putPoller(to, c.Poller, in.topology)
 	putOutcome(to, c)
 }

@@ -16,18 +16,20 @@ import (
 // fullCompletion has a value for everything.
 func fullCompletion() verbs.Completion {
 	return verbs.Completion{
-		Queue:  verbs.QueueID{Process: trainer, Context: 0x7f0000001000, QPNumber: 0x1234},
-		QPType: 2, RemoteQP: 0x4321, CQ: 0x7f0000002000, CQNumber: 12, HasCQNumber: true,
-		CQSize: 511, Setup: theSetup(), Path: thePath(), Device: "mlx5_0", Port: 1,
-		Operation: verbs.OpRDMAWrite, WRID: 77, Bytes: 4 << 20, Requests: 8, Outstanding: 12,
-		LocalKey: 0x1fff00, Memory: verbs.Memory{Kind: verbs.MemoryDMABuf, Exporter: "nvidia", GPU: "GPU-1"},
-		Posted: 5_000_100_000, Delivered: 5_000_550_000,
+		WorkRequest: verbs.WorkRequest{
+			Queue:  verbs.QueueID{Process: trainer, Context: 0x7f0000001000, QPNumber: 0x1234},
+			QPType: 2, RemoteQP: 0x4321, CQ: 0x7f0000002000, CQNumber: 12, HasCQNumber: true,
+			CQSize: 511, Setup: theSetup(), Path: thePath(), Device: "mlx5_0", Port: 1,
+			Operation: verbs.OpRDMAWrite, WRID: 77, Bytes: 4 << 20, Outstanding: 12,
+			LocalKey: 0x1fff00, Memory: verbs.Memory{Kind: verbs.MemoryDMABuf, Exporter: "nvidia", GPU: "GPU-1"},
+			Posted: 5_000_100_000, Poster: verbs.Thread{TID: 4250, CPU: 3, Name: "nccl-proxy"},
+		},
+		Requests: 8, Delivered: 5_000_550_000,
 		Stages: [verbs.NumStages]time.Duration{
 			verbs.StagePost: 1_000, verbs.StageQueue: 49_000, verbs.StageDevice: 390_000, verbs.StagePoll: 10_000,
 		},
 		Known: 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageDevice | 1<<verbs.StagePoll,
 		Busy:  84 * time.Microsecond, HasBusy: true, Threshold: 50 * time.Microsecond,
-		Poster: verbs.Thread{TID: 4250, CPU: 3, Name: "nccl-proxy"},
 		Poller: verbs.Thread{TID: 4251, CPU: 40, Name: "nccl-poll"},
 	}
 }
@@ -58,9 +60,12 @@ func overInfiniBand() verbs.Completion {
 // bareCompletion is all that must be known of a completion, and it failed.
 func bareCompletion() verbs.Completion {
 	return verbs.Completion{
-		Queue:     verbs.QueueID{Process: nobody, Context: 0x7f0000001000, QPNumber: 0x99},
-		Operation: verbs.OpSend, Status: verbs.Status(12), VendorError: 0x81, Requests: 1,
-		Posted: 5_000_000_000, Delivered: 9_000_000_000, Threshold: 50 * time.Microsecond,
+		WorkRequest: verbs.WorkRequest{
+			Queue:     verbs.QueueID{Process: nobody, Context: 0x7f0000001000, QPNumber: 0x99},
+			Operation: verbs.OpSend, Posted: 5_000_000_000,
+		},
+		Status: verbs.Status(12), VendorError: 0x81, Requests: 1,
+		Delivered: 9_000_000_000, Threshold: 50 * time.Microsecond,
 	}
 }
 
