@@ -64,7 +64,7 @@ static __noinline bool read_member(const struct extended_reader *reader, __u64 o
 /* A completion of which it cannot be told whose it is. */
 static __always_inline void deliver_anonymous(struct caller *caller)
 {
-	if (is_excluded(caller) || !admit_process(caller))
+	if (!admit_process(caller))
 		return;
 	count(COMPLETIONS_SEEN);
 	count(COMPLETIONS_AMBIGUOUS);

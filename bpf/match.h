@@ -11,7 +11,6 @@
 struct search {
 	struct queue *queue;
 	__u64 sequence;
-	__u64 end;
 	__u64 wr_id;
 	__u64 found;	  /* the signaled entry with the wr_id */
 	__u64 run_start;  /* the first unsignaled entry that it retires */
@@ -25,12 +24,15 @@ struct search {
 	bool has_unsignaled;
 };
 
+/* The tail is read at every step. While this looks on, a completion of a later
+ * post may take the entry that this one is of, wr_ids being equal: what is left
+ * for this one is then an entry that was not there when the search began. */
 LOOP_BODY(search_request, struct search)
 {
 	struct queue *queue = state->queue;
 	__u64 sequence = state->sequence;
 
-	if (sequence >= state->end || state->steps == 0)
+	if (sequence >= *(volatile __u64 *)&queue->tail || state->steps == 0)
 		return STOP;
 	state->sequence++;
 	state->steps--;
@@ -99,7 +101,6 @@ static __always_inline void search_queue(struct search *search, struct queue *qu
 		.queue = queue,
 		.wr_id = wr_id,
 		.sequence = head,
-		.end = *(volatile __u64 *)&queue->tail,
 		.found = head,
 		.run_start = head,
 		.unsignaled = head,
@@ -108,7 +109,7 @@ static __always_inline void search_queue(struct search *search, struct queue *qu
 		.steps = *steps,
 		.failed = failed,
 	};
-	if (search->sequence < search->end && is_owner(queue, head, wr_id)) {
+	if (head < *(volatile __u64 *)&queue->tail && is_owner(queue, head, wr_id)) {
 		search->is_found = true;
 		return;
 	}
@@ -121,8 +122,8 @@ static __always_inline void search_queue(struct search *search, struct queue *qu
 struct question {
 	struct queue *queue;
 	__u64 sequence;
-	__u64 end;
 	__u64 wr_id;
+	__u32 steps;
 	bool found;
 };
 
@@ -130,9 +131,10 @@ LOOP_BODY(find_outstanding, struct question)
 {
 	__u64 sequence = state->sequence;
 
-	if (sequence >= state->end)
+	if (sequence >= *(volatile __u64 *)&state->queue->tail || state->steps == 0)
 		return STOP;
 	state->sequence++;
+	state->steps--;
 	struct place place = place_of(state->queue, sequence);
 	if (place.kind != PLACE_ENTRY || place.entry->wr_id != state->wr_id ||
 	    entry_now(place.entry) != entry_word(state->queue, sequence, ENTRY_LIVE))
@@ -145,20 +147,16 @@ LOOP_BODY(find_outstanding, struct question)
  * skipped by it, as it is by search_queue(). */
 static __noinline bool may_be_outstanding(struct queue *queue, __u64 wr_id, __u32 *steps)
 {
-	__u64 head = *(volatile __u64 *)&queue->head;
 	struct question question = {
 		.queue = queue,
-		.sequence = head,
-		.end = *(volatile __u64 *)&queue->tail,
+		.sequence = *(volatile __u64 *)&queue->head,
 		.wr_id = wr_id,
+		.steps = *steps,
 	};
-	bool too_far = head + *steps < question.end;
 
-	if (too_far)
-		question.end = head + *steps;
 	LOOP(find_outstanding, &question);
-	*steps -= question.sequence - head;
-	if (!too_far || question.found)
+	*steps = question.steps;
+	if (question.found || question.steps != 0)
 		return question.found;
 	count(LOSS_SEARCH_TOO_LONG);
 	return true; /* There is no telling. */
@@ -349,7 +347,8 @@ __noinline int claim_request(__u32 slot, struct thread *thread)
 	if (!take_entry(queue, search.found))
 		return CLAIM_RACED;
 
-	if (unit->ambiguous)
+	/* What was posted after the poll was taken for another one. */
+	if (unit->ambiguous || unit->posted_ns > delivery->now)
 		ambiguous = true;
 	unit->status = delivery->wc.status;
 	unit->vendor_error = failed ? delivery->wc.vendor_err : 0;
