@@ -60,6 +60,9 @@ type Config struct {
 	// evidenceEvery is evidenceEvery of evidence.go when it is 0. It lets tests
 	// have more of it.
 	evidenceEvery time.Duration
+	// namedDrivers is knownDrivers when it is nil. It lets tests find drivers by
+	// their devices alone.
+	namedDrivers []driver
 }
 
 const (
@@ -88,6 +91,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.evidenceEvery == 0 {
 		c.evidenceEvery = evidenceEvery
+	}
+	if c.namedDrivers == nil {
+		c.namedDrivers = knownDrivers
 	}
 	if c.Root == "" {
 		c.Root = "/"

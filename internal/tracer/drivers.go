@@ -58,18 +58,6 @@ func moduleInode(directory, module string) uint64 {
 	return stat.Ino
 }
 
-// loadedDrivers returns those of knownDrivers that are loaded, and which module
-// of that name it is.
-func loadedDrivers(directory string) map[string]uint64 {
-	loaded := map[string]uint64{}
-	for _, d := range knownDrivers {
-		if inode := moduleInode(directory, d.module); inode != 0 {
-			loaded[d.module] = inode
-		}
-	}
-	return loaded
-}
-
 // portStates returns the files whose reading asks a device's driver for the
 // state of a port, one of each device.
 func portStates(directory string) ([]string, error) {

@@ -20,6 +20,33 @@ func OnlyFilesUnder(cfg Config, dir string) Config {
 	return cfg
 }
 
+// DriversByDevice finds the drivers of kernel verbs by their devices, as those
+// whose names are not known.
+func DriversByDevice(cfg Config) Config {
+	cfg.namedDrivers = []driver{}
+	return cfg
+}
+
+// NamedFunctions are the functions that a driver is known to have, by its module.
+func NamedFunctions(module string) []string {
+	for _, d := range knownDrivers {
+		if d.module == module {
+			return (&probedDriver{driver: d}).names()
+		}
+	}
+	return nil
+}
+
+// DriverFunctions are the functions of a driver that are probed.
+func DriverFunctions(t *Tracer, module string) []string {
+	t.kernel.mu.RLock()
+	defer t.kernel.mu.RUnlock()
+	if d := t.kernel.drivers[module]; d != nil {
+		return d.names()
+	}
+	return nil
+}
+
 // EvidenceEvery looks at empty polls more often than is good for a poller.
 func EvidenceEvery(cfg Config, every time.Duration) Config {
 	cfg.evidenceEvery = every

@@ -36,6 +36,8 @@ type kernelVerbs struct {
 	core  uint64
 	tried map[string]uint64
 	asked map[string]bool
+	// named are the drivers that are looked for by their names.
+	named []driver
 
 	mu sync.RWMutex
 	// side is nil while the RDMA core is not probed.
@@ -52,6 +54,7 @@ func newKernelVerbs(cfg Config, tracker *kernelSide) *kernelVerbs {
 	return &kernelVerbs{
 		log: cfg.Logger, threshold: cfg.Threshold, tracker: tracker,
 		tried: map[string]uint64{}, asked: map[string]bool{}, drivers: map[string]*probedDriver{},
+		named: cfg.namedDrivers,
 	}
 }
 
@@ -68,7 +71,7 @@ func (k *kernelVerbs) refresh(ctx context.Context) {
 	if k.side == nil {
 		return
 	}
-	k.refreshDrivers(ctx, loadedDrivers(moduleRoot))
+	k.refreshDrivers(ctx, moduleRoot)
 	if err := k.askDevices(deviceRoot); err != nil {
 		k.log.Warn("the drivers of RDMA devices are not all known", "error", err)
 	}
@@ -93,15 +96,15 @@ func (k *kernelVerbs) open() {
 }
 
 // refreshDrivers probes the drivers that were loaded, and forgets those that are
-// gone.
-func (k *kernelVerbs) refreshDrivers(ctx context.Context, loaded map[string]uint64) {
+// gone, by the directory of loaded modules.
+func (k *kernelVerbs) refreshDrivers(ctx context.Context, modules string) {
 	for module, inode := range k.tried {
-		if loaded[module] != inode {
+		if moduleInode(modules, module) != inode {
 			k.drop(module)
 		}
 	}
-	for _, d := range knownDrivers {
-		if inode := loaded[d.module]; inode != 0 && k.tried[d.module] != inode && ctx.Err() == nil {
+	for _, d := range k.named {
+		if inode := moduleInode(modules, d.module); inode != 0 && k.tried[d.module] != inode && ctx.Err() == nil {
 			k.tried[d.module] = inode
 			k.attach(d)
 		}
@@ -146,9 +149,11 @@ func (k *kernelVerbs) begin(d *probedDriver) error {
 	return nil
 }
 
-// drop forgets a driver.
+// drop forgets a driver. Its devices, which come back by the same names with
+// another load of the module, are to be asked again.
 func (k *kernelVerbs) drop(module string) {
 	delete(k.tried, module)
+	clear(k.asked)
 	d := k.drivers[module]
 	if d == nil {
 		return
@@ -238,6 +243,7 @@ func (k *kernelVerbs) findDrivers() error {
 			k.log.Warn("kernel verbs of a driver are not seen: its functions have no names in /proc/kallsyms, or the addresses there are hidden (kptr_restrict, CAP_SYSLOG)",
 				"functions", len(symbols.names))
 		case !k.knows(d):
+			k.tried[d.module] = moduleInode(moduleRoot, d.module)
 			k.attach(d)
 		}
 	}

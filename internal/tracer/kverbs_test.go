@@ -115,9 +115,9 @@ func TestLoadedDrivers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	loaded := loadedDrivers(dir)
-	if len(loaded) != 2 || loaded["mlx5_ib"] == 0 || loaded["rdma_rxe"] == 0 || loaded["mlx5_ib"] == loaded["rdma_rxe"] {
-		t.Errorf("loaded %v", loaded)
+	mlx5, rxe := moduleInode(dir, "mlx5_ib"), moduleInode(dir, "rdma_rxe")
+	if mlx5 == 0 || rxe == 0 || mlx5 == rxe || moduleInode(dir, "irdma") != 0 {
+		t.Errorf("mlx5_ib is %d, rdma_rxe %d, irdma %d", mlx5, rxe, moduleInode(dir, "irdma"))
 	}
 	modules := map[string]bool{}
 	for _, d := range knownDrivers {
@@ -125,6 +125,23 @@ func TestLoadedDrivers(t *testing.T) {
 			t.Errorf("%s: twice, or without a verb", d.module)
 		}
 		modules[d.module] = true
+	}
+}
+
+// A module that was loaded anew is probed anew, whichever way its driver was
+// found, and its devices are asked once more: they may have their old names.
+func TestDriverThatWasReloadedIsTriedAgain(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "stays"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stays := moduleInode(dir, "stays")
+	k := newKernelVerbs(Config{}, &kernelSide{})
+	k.tried = map[string]uint64{"stays": stays, "reloaded": stays + 1}
+	k.asked["rxe0"] = true
+	k.refreshDrivers(t.Context(), dir)
+	if len(k.tried) != 1 || k.tried["stays"] != stays || len(k.asked) != 0 {
+		t.Errorf("tried %v, asked %v", k.tried, k.asked)
 	}
 }
 
