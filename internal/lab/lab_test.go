@@ -98,7 +98,7 @@ func reportKernel(t *testing.T, k report.Kernel) {
 		t.Run(result.Name, func(t *testing.T) {
 			switch result.Result {
 			case report.Pass:
-				t.Log(result.Why)
+				t.Logf("%.1f s: %s", result.Seconds, result.Why)
 			case report.Skip:
 				t.Skip(result.Why)
 			default:
