@@ -199,6 +199,9 @@ func collectorStopped(ctx context.Context, g *Guest) (string, error) {
 }
 
 func (g *Guest) collectorGoes(ctx context.Context, end func() error) (string, error) {
+	if _, err := g.runningCollector(ctx); err != nil {
+		return "", err
+	}
 	if err := impair(ctx, "delay "+wireDelay.String()); err != nil {
 		return "", err
 	}
