@@ -10,8 +10,9 @@ import (
 )
 
 // TestDeadGuestIsReported lets guests die and hang: the rest of the lab relies
-// on noticing it.
+// on noticing it. It runs beside the guests of TestLab, so a boot may take long.
 func TestDeadGuestIsReported(t *testing.T) {
+	t.Parallel()
 	if err := CheckHost(); err != nil {
 		t.Fatal(err)
 	}
@@ -28,8 +29,8 @@ func TestDeadGuestIsReported(t *testing.T) {
 		timeout         time.Duration
 		reason, console string
 	}{
-		{"panic", "echo c >/proc/sysrq-trigger; sleep 60", 2 * time.Minute, "before the command ended", "sysrq triggered crash"},
-		{"hang", "echo waiting >/dev/console; sleep 600", 25 * time.Second, "no end within 25s", "waiting"},
+		{"panic", "echo c >/proc/sysrq-trigger; sleep 600", 5 * time.Minute, "before the command ended", "sysrq triggered crash"},
+		{"hang", "echo waiting >/dev/console; sleep 600", time.Minute, "no end within 1m0s", "waiting"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -48,6 +49,7 @@ func TestDeadGuestIsReported(t *testing.T) {
 }
 
 func TestExitStatusComesBack(t *testing.T) {
+	t.Parallel()
 	cache, err := OpenCache(repository)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +58,7 @@ func TestExitStatusComesBack(t *testing.T) {
 	if err := cache.Prepare(t.Context(), line); err != nil {
 		t.Fatal(err)
 	}
-	status, err := Machine{Kernel: line, Share: t.TempDir(), Command: "exit 7", Timeout: time.Minute}.Run(t.Context(), cache)
+	status, err := Machine{Kernel: line, Share: t.TempDir(), Command: "exit 7", Timeout: 5 * time.Minute}.Run(t.Context(), cache)
 	if err != nil || status != 7 {
 		t.Errorf("status %d, err %v; want 7", status, err)
 	}

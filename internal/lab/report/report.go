@@ -26,7 +26,8 @@ type Test struct {
 	Why    string `json:"why,omitempty"`
 	// Mode is how completions of rxe were observed at the end of the test, ""
 	// when no collector ran then.
-	Mode    string  `json:"mode,omitempty"`
+	Mode string `json:"mode,omitempty"`
+	// Seconds is how long the test took, the start of a collector for it included.
 	Seconds float64 `json:"seconds,omitempty"`
 }
 

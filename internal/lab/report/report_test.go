@@ -117,6 +117,12 @@ func TestThroughput(t *testing.T) {
 	if err != nil || !strings.HasSuffix(string(text), want) {
 		t.Errorf("%q, %v", text, err)
 	}
+	if err := (Report{Kernels: []Kernel{k, {Release: "6.12"}}}).WriteThroughput(dir); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(asText); err != nil || !strings.HasSuffix(string(text), want+besideEachOther) {
+		t.Errorf("of two guests: %q, %v", text, err)
+	}
 	data, err := os.ReadFile(asJSON)
 	if err != nil || !strings.Contains(string(data), `"ratio": 0.75`) {
 		t.Errorf("%s, %v", data, err)

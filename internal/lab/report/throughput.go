@@ -37,8 +37,8 @@ func (t Throughput) String() string {
 }
 
 // WriteThroughput writes what was measured on each kernel as JSON into
-// throughput.json and, for reading, into throughput.txt of a directory. Results
-// of an earlier run are removed when nothing was measured.
+// throughput.json and, for reading, into throughput.txt of a directory, which says
+// what disturbed it. Results of an earlier run are removed when nothing was measured.
 func (r Report) WriteThroughput(dir string) error {
 	asJSON, asText := filepath.Join(dir, "throughput.json"), filepath.Join(dir, "throughput.txt")
 	var kernels []measured
@@ -55,11 +55,17 @@ func (r Report) WriteThroughput(dir string) error {
 	if kernels == nil {
 		return errors.Join(removed(asJSON), removed(asText))
 	}
+	if len(r.Kernels) > 1 {
+		text.WriteString(besideEachOther)
+	}
 	err := writeJSON(asJSON, struct {
 		Kernels []measured `json:"kernels"`
 	}{kernels})
 	return errors.Join(err, os.WriteFile(asText, []byte(text.String()), 0o644))
 }
+
+// besideEachOther says what the figures of more than one guest are good for.
+const besideEachOther = "The guests run at once on one host: only the ratios say something, each of two sides in one guest.\n"
 
 type measured struct {
 	Release    string       `json:"release"`

@@ -52,7 +52,7 @@ service:
 
 // collectorStart bounds the start of a collector, which takes 10 s of an
 // emulated CPU: the kernel verifies the programs.
-const collectorStart = 2 * time.Minute
+const collectorStart = 3 * time.Minute
 
 const telemetryAddress = "http://127.0.0.1:8888/metrics"
 
@@ -85,6 +85,7 @@ func (g *Guest) startCollector(ctx context.Context, m mode) error {
 		return err
 	}
 	g.collector = c
+	begin := time.Now()
 	err = waitFor(ctx, collectorStart, "the collector probes rxe", func() (bool, error) {
 		if exited, status := c.exited(); exited {
 			return false, fmt.Errorf("the collector ended (%v): %s", status, c.outputTail())
@@ -99,6 +100,7 @@ func (g *Guest) startCollector(ctx context.Context, m mode) error {
 	if err != nil {
 		return fmt.Errorf("%w; the end of its output: %s", err, c.outputTail())
 	}
+	fmt.Printf("    %s probes rxe after %.1f s\n", filepath.Base(c.dir), time.Since(begin).Seconds())
 	return nil
 }
 
@@ -133,7 +135,7 @@ func (g *Guest) stopCollector(ctx context.Context) error {
 	c := g.collector
 	g.collector = nil
 	c.signal(syscall.SIGTERM)
-	err := c.wait(ctx, 60*time.Second)
+	err := c.wait(ctx, 2*patience)
 	c.kill()
 	return errors.Join(err, g.keepLogs(c.dir))
 }
@@ -146,20 +148,10 @@ func (g *Guest) killCollector() error {
 	return g.keepLogs(c.dir)
 }
 
-// mark makes everything exported so far the past, once the interval in which
-// the earlier test ended is over.
-func (c *collector) mark(ctx context.Context) error {
-	begin := time.Now().Add(interval)
-	quiet := begin.Add(interval)
-	err := waitFor(ctx, 20*time.Second, "an interval is exported or nothing is", func() (bool, error) {
-		all, err := c.metrics()
-		if err != nil {
-			return false, err
-		}
-		// Without any series there is nothing to export.
-		return len(all) > 0 && all[len(all)-1].Time.After(begin) || time.Now().After(quiet), nil
-	})
-	if err != nil {
+// mark makes everything exported so far the past, once the interval after the one
+// in which there was work is exported.
+func (c *collector) mark(ctx context.Context, worked time.Time) error {
+	if err := c.collected(ctx, worked.Add(interval)); err != nil {
 		return err
 	}
 	c.baseline = c.all.Latest()
@@ -167,9 +159,29 @@ func (c *collector) mark(ctx context.Context) error {
 	if _, err := c.spans(); err != nil {
 		return err
 	}
-	err = c.readRecords()
+	err := c.readRecords()
 	c.spansSinceMark, c.records = nil, nil
 	return err
+}
+
+// collected waits until something that was collected after a moment is exported. The
+// ports of the devices always are.
+func (c *collector) collected(ctx context.Context, after time.Time) error {
+	return waitFor(ctx, patience, "the metrics are collected and exported", func() (bool, error) {
+		_, err := c.metrics()
+		return c.newest().After(after), err
+	})
+}
+
+// newest is the time of the newest point that was read.
+func (c *collector) newest() time.Time {
+	var newest time.Time
+	for _, p := range c.all {
+		if p.Time.After(newest) {
+			newest = p.Time
+		}
+	}
+	return newest
 }
 
 // readRecords reads what was logged since the last call.
@@ -241,7 +253,7 @@ func (c *collector) telemetry(ctx context.Context) (otlp.Metrics, error) {
 // only when no request is on its way, so it is tried a few times.
 func (c *collector) balance(ctx context.Context) error {
 	var last error
-	err := waitFor(ctx, 10*time.Second, "the books balance", func() (bool, error) {
+	err := waitFor(ctx, patience, "the books balance", func() (bool, error) {
 		telemetry, err := c.telemetry(ctx)
 		if err != nil {
 			return false, err

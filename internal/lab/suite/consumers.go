@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
 	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
@@ -67,7 +66,7 @@ func (n *nvmf) workBeside(ctx context.Context, g *Guest, blocks int, r perftest.
 		return err
 	}
 	err = n.work(ctx, blocks/3)
-	if _, errPair := p.wait(ctx, time.Minute); errPair != nil {
+	if _, errPair := p.wait(ctx, 2*patience); errPair != nil {
 		return errors.Join(err, errPair)
 	}
 	return errors.Join(err, n.work(ctx, blocks-2*(blocks/3)))
@@ -83,14 +82,14 @@ func (c *collector) consumersSettle(ctx context.Context, polled uint64) error {
 	counted := func() float64 {
 		return c.total(completionsOfService(nvmeHost)) + c.total(completionsOfService(nvmeTarget))
 	}
-	err := waitFor(ctx, 20*time.Second, "the completions of NVMe are all there", func() (bool, error) {
+	err := waitFor(ctx, patience, "the completions of NVMe are all there", func() (bool, error) {
 		_, err := c.metrics()
 		return counted() >= float64(polled), err
 	})
-	if err := errors.Join(err, pause(ctx, 2*interval)); err != nil {
+	if err != nil {
 		return fmt.Errorf("%w: %.0f of %d", err, counted(), polled)
 	}
-	if _, err := c.metrics(); err != nil {
+	if err := c.collected(ctx, c.newest()); err != nil {
 		return err
 	}
 	if got := counted(); got != float64(polled) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
 )
@@ -26,7 +25,7 @@ func extendedIsSeen(ctx context.Context, g *Guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := p.wait(ctx, time.Minute); err != nil {
+	if err := p.wait(ctx, 2*patience); err != nil {
 		return "", err
 	}
 	expected := []sum{
@@ -61,7 +60,7 @@ func newPostSendIsSeen(ctx context.Context, g *Guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(client.wait(ctx, time.Minute), server.wait(ctx, time.Minute)); err != nil {
+	if err := errors.Join(client.wait(ctx, 2*patience), server.wait(ctx, 2*patience)); err != nil {
 		return "", err
 	}
 	var expected []sum

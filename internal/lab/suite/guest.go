@@ -31,7 +31,9 @@ type Guest struct {
 	// provider's library is mapped when one starts.
 	keeper    *process
 	processes []*process
-	kernel    kernelLog
+	// lastWork is when the last process of an earlier test ended.
+	lastWork time.Time
+	kernel   kernelLog
 	// throughput is what was measured.
 	throughput []report.Throughput
 	programs   map[int]string
@@ -60,7 +62,7 @@ func Prepare(ctx context.Context, share, collector string) (*Guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g, waitFor(ctx, 10*time.Second, "ibv_asyncwatch maps "+providerLibrary, func() (bool, error) {
+	return g, waitFor(ctx, patience, "ibv_asyncwatch maps "+providerLibrary, func() (bool, error) {
 		return g.keeper.maps(providerLibrary)
 	})
 }
@@ -75,7 +77,7 @@ func copyFile(from, to string, mode os.FileMode) error {
 
 func (g *Guest) begin(name string) error {
 	g.dir = filepath.Join(workDir, slug(name))
-	g.processes = nil
+	g.lastWork, g.processes = g.worked(), nil
 	if err := os.MkdirAll(g.dir, 0o755); err != nil {
 		return err
 	}
@@ -101,12 +103,27 @@ func (g *Guest) start(name string, args ...string) (*process, error) {
 	return p, err
 }
 
+// worked returns until when there was work to be seen: now while a process of the
+// test runs.
+func (g *Guest) worked() time.Time {
+	last := g.lastWork
+	for _, p := range g.processes {
+		if exited, _ := p.exited(); !exited {
+			return time.Now()
+		}
+		if p.ended.After(last) {
+			last = p.ended
+		}
+	}
+	return last
+}
+
 // tidy ends what the test started and reports what it broke or left behind.
 func (g *Guest) tidy() error {
 	for _, p := range g.processes {
 		p.kill()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	err := errors.Join(clearNetem(ctx), g.collectorLives(), g.kernel.clean())
 	if g.collector == nil {
@@ -164,6 +181,27 @@ func (g *Guest) Close() error {
 	}
 	g.keeper.kill()
 	return err
+}
+
+// patience bounds the wait for what takes a second or two on an idle machine. It
+// asserts nothing about time: a busy host stretches everything that runs here.
+const patience = time.Minute
+
+// attempts is how often something is tried that a busy host can spoil: code that is
+// at fault fails every time.
+const attempts = 3
+
+// prompt does something until it took no longer than its deadline, a few times.
+func prompt(deadline time.Duration, do func() (took time.Duration, err error)) error {
+	var late []string
+	for range attempts {
+		took, err := do()
+		if err != nil || took <= deadline {
+			return err
+		}
+		late = append(late, took.Round(time.Millisecond).String())
+	}
+	return fmt.Errorf("it took %s, never %s or less", strings.Join(late, ", "), deadline)
 }
 
 // waitFor polls until the condition holds, and says what it waited for when it

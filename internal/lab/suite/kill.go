@@ -2,6 +2,7 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,9 +20,10 @@ func probeRun() perftest.Run {
 	return perftest.Run{Tool: perftest.ReadLatency, Iterations: 600, Size: 64}
 }
 
-// finiteRun outlives the collector that is ended beside it, and has to end well.
+// finiteRun outlives the collector that is ended beside it: over a wire of wireDelay
+// it takes half a minute. It has to end well, and does so soon without that delay.
 func finiteRun() perftest.Run {
-	return perftest.Run{Tool: perftest.ReadLatency, Iterations: 6000, Size: 64}
+	return perftest.Run{Tool: perftest.ReadLatency, Iterations: 12000, Size: 64}
 }
 
 // startBusy starts a pair and waits until its work is exported.
@@ -34,7 +36,7 @@ func (g *Guest) startBusy(ctx context.Context, r perftest.Run) (*collector, *pai
 	if err != nil {
 		return nil, nil, err
 	}
-	return c, p, waitFor(ctx, 20*time.Second, "the busy client is seen", func() (bool, error) {
+	return c, p, waitFor(ctx, patience, "the busy client is seen", func() (bool, error) {
 		_, err := c.metrics()
 		return c.total(otlp.Match{Service: string(r.Tool), Metric: "rdma.wqe.completions"}) > 0, err
 	})
@@ -42,7 +44,7 @@ func (g *Guest) startBusy(ctx context.Context, r perftest.Run) (*collector, *pai
 
 // forgets waits until no queue of the service is reported any more.
 func (c *collector) forgets(ctx context.Context, service string) error {
-	return waitFor(ctx, 15*time.Second, "the queues of the dead "+service+" are gone", func() (bool, error) {
+	return waitFor(ctx, patience, "the queues of the dead "+service+" are gone", func() (bool, error) {
 		all, err := c.metrics()
 		return err == nil && len(all) > 0 && queuesNow(all, service) == 0, err
 	})
@@ -86,7 +88,7 @@ func (g *Guest) stillExact(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := p.wait(ctx, time.Minute); err != nil {
+	if _, err := p.wait(ctx, 2*patience); err != nil {
 		return "", err
 	}
 	return c.reconciles(ctx, probeRun())
@@ -112,15 +114,47 @@ const stuckDeadline = 5 * time.Second
 // for endless ones: the client's requests never complete, and only the watch
 // over outstanding work can tell.
 func serverKilled(ctx context.Context, g *Guest) (string, error) {
+	var took time.Duration
+	err := prompt(stuckDeadline, func() (_ time.Duration, err error) {
+		took, err = g.requestsGetStuck(ctx)
+		return took, err
+	})
+	if err != nil {
+		return "", fmt.Errorf("rdma.wqe.stuck: %w", err)
+	}
+	exact, err := g.stillExact(ctx)
+	return fmt.Sprintf("rdma.wqe.stuck after %s; a new client %s", took.Round(time.Millisecond), exact), err
+}
+
+// requestsGetStuck kills the server of a busy client and returns how soon that was
+// reported. It ends the client, too.
+func (g *Guest) requestsGetStuck(ctx context.Context) (time.Duration, error) {
 	c, p, err := g.startBusy(ctx, busyRun())
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	service := string(p.run.Tool)
 	begin := time.Now()
 	p.server.kill()
-	var first otlp.Record
-	err = waitFor(ctx, stuckDeadline, "rdma.wqe.stuck is logged", func() (bool, error) {
+	first, err := c.awaitStuck(ctx, service)
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(begin)
+	if device := first.Attributes["rdma.device.name"]; device != clientDevice || first.Attributes["rdma.qp.number"] == "" {
+		return 0, fmt.Errorf("of device %q: %v", device, first.Attributes)
+	}
+	err = waitFor(ctx, patience, "rdma.wqe.oldest_outstanding exceeds 2 s", func() (bool, error) {
+		all, err := c.metrics()
+		return oldest(all, service) > 2, err
+	})
+	p.kill()
+	return took, errors.Join(err, c.forgets(ctx, service))
+}
+
+// awaitStuck waits for the first request of a service that is reported as stuck.
+func (c *collector) awaitStuck(ctx context.Context, service string) (first otlp.Record, err error) {
+	err = waitFor(ctx, patience, "rdma.wqe.stuck is logged", func() (bool, error) {
 		if err := c.readRecords(); err != nil {
 			return false, err
 		}
@@ -131,26 +165,7 @@ func serverKilled(ctx context.Context, g *Guest) (string, error) {
 		first = stuck[0]
 		return true, nil
 	})
-	if err != nil {
-		return "", err
-	}
-	text := fmt.Sprintf("rdma.wqe.stuck after %s", time.Since(begin).Round(time.Millisecond))
-	if device := first.Attributes["rdma.device.name"]; device != clientDevice || first.Attributes["rdma.qp.number"] == "" {
-		return "", fmt.Errorf("%s, of device %q: %v", text, device, first.Attributes)
-	}
-	err = waitFor(ctx, 10*time.Second, "rdma.wqe.oldest_outstanding exceeds 2 s", func() (bool, error) {
-		all, err := c.metrics()
-		return oldest(all, service) > 2, err
-	})
-	if err != nil {
-		return "", err
-	}
-	p.kill()
-	if err := c.forgets(ctx, service); err != nil {
-		return "", err
-	}
-	exact, err := g.stillExact(ctx)
-	return text + "; a new client " + exact, err
+	return first, err
 }
 
 // oldest returns the latest rdma.wqe.oldest_outstanding of a service in seconds.
@@ -215,7 +230,10 @@ func (g *Guest) collectorGoes(ctx context.Context, end func() error) (string, er
 	if exited, status := p.client.exited(); exited {
 		return "", fmt.Errorf("the client ended (%v) with or before the collector: %s", status, p.client.outputTail())
 	}
-	if _, err := p.wait(ctx, time.Minute); err != nil {
+	if err := clearNetem(ctx); err != nil {
+		return "", err
+	}
+	if _, err := p.wait(ctx, 2*patience); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%d patched bytes and %d BPF programs gone, the client ended well", patched, len(programs)), nil

@@ -11,7 +11,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // bpfPrograms lists the BPF programs in the kernel, by id.
@@ -55,7 +54,7 @@ func (g *Guest) ownPrograms(ctx context.Context) ([]string, error) {
 // them a moment after the last file descriptor.
 func (g *Guest) nothingLeft(ctx context.Context) error {
 	var last error
-	err := waitFor(ctx, 10*time.Second, "no probe is left", func() (bool, error) {
+	err := waitFor(ctx, patience, "no probe is left", func() (bool, error) {
 		last = g.leftNow(ctx)
 		return last == nil, nil
 	})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 )
 
 // Two rxe devices stand on the two ends of a veth pair. Policy routing makes
@@ -55,7 +54,7 @@ func setUpLink(ctx context.Context) error {
 			}
 		}
 	}
-	return waitFor(ctx, 10*time.Second, "both devices are active", func() (bool, error) {
+	return waitFor(ctx, patience, "both devices are active", func() (bool, error) {
 		out, err := run(ctx, "rdma", "link")
 		return strings.Count(out, "state ACTIVE") == 2, err
 	})

@@ -14,6 +14,10 @@ import (
 // it: a latency below belongs to another request.
 const wireDelay = 2 * time.Millisecond
 
+// midstreamCompletions is how many completions are to be made beside a collector
+// with all its probes in place.
+const midstreamCompletions = 1000
+
 // endless runs until it is killed.
 const endless = 20_000_000
 
@@ -76,7 +80,11 @@ func (g *Guest) watchMidstream(ctx context.Context, pairs []*pair, w *witness) (
 	if err != nil {
 		return "", err
 	}
-	if err := pause(ctx, 8*time.Second); err != nil {
+	err = waitFor(ctx, patience, fmt.Sprintf("%d completions were made", midstreamCompletions), func() (bool, error) {
+		_, now, err := w.counts()
+		return now-atReady >= midstreamCompletions, err
+	})
+	if err != nil {
 		return "", err
 	}
 	// Their memory was registered before the collector started, too.
@@ -99,10 +107,7 @@ func (g *Guest) watchMidstream(ctx context.Context, pairs []*pair, w *witness) (
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(pause(ctx, 2*interval+interval/2), c.balance(ctx)); err != nil {
-		return "", err
-	}
-	if _, err := c.metrics(); err != nil {
+	if err := errors.Join(c.collected(ctx, g.worked().Add(interval)), c.balance(ctx)); err != nil {
 		return "", err
 	}
 	text, err := c.midstreamText(pairs, watched, atReady, atEnd)

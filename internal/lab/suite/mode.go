@@ -49,12 +49,12 @@ func (g *Guest) collectorIn(ctx context.Context, m mode) (*collector, error) {
 	if err := g.reach(ctx); err != nil {
 		return nil, err
 	}
-	return g.collector, g.collector.mark(ctx)
+	return g.collector, g.collector.mark(ctx, g.worked())
 }
 
 const (
 	// reachRuns is how many runs of traffic may pass until a mode is reached.
-	reachRuns = 4
+	reachRuns = 8
 	// reachTime is how long after enough traffic it may take.
 	reachTime = 5 * time.Second
 )
@@ -140,18 +140,18 @@ func sitesAreReached(ctx context.Context, g *Guest) (string, error) {
 	if c.observes(ctx) == nil {
 		return "", fmt.Errorf("completion sites are used before any completion was compared")
 	}
-	if err := c.mark(ctx); err != nil {
+	if err := c.mark(ctx, g.worked()); err != nil {
 		return "", err
 	}
 	if err := impair(ctx, "delay "+wireDelay.String()); err != nil {
 		return "", err
 	}
-	r := perftest.Run{Tool: perftest.ReadLatency, Iterations: 2000, Size: 64}
+	r := perftest.Run{Tool: perftest.ReadLatency, Iterations: 6000, Size: 64}
 	p, err := g.startPair(ctx, r)
 	if err != nil {
 		return "", err
 	}
-	err = waitFor(ctx, time.Minute, "completions are observed at sites", func() (bool, error) {
+	err = waitFor(ctx, patience, "completions are observed at sites", func() (bool, error) {
 		if exited, status := p.client.exited(); exited {
 			return false, fmt.Errorf("the client ended (%v) before: %s", status, p.client.outputTail())
 		}
@@ -160,7 +160,11 @@ func sitesAreReached(ctx context.Context, g *Guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := p.wait(ctx, time.Minute); err != nil {
+	// The rest needs no time.
+	if err := clearNetem(ctx); err != nil {
+		return "", err
+	}
+	if _, err := p.wait(ctx, 2*patience); err != nil {
 		return "", err
 	}
 	exact, err := c.reconciles(ctx, r)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // nvmf is an NVMe over Fabrics target on the server's device, with a null block
@@ -73,7 +72,7 @@ func connectNVMe(ctx context.Context) (*nvmf, error) {
 	if err := errors.Join(err, fabrics.Close()); err != nil {
 		return n, fmt.Errorf("connect NVMe over Fabrics: %w", err)
 	}
-	return n, waitFor(ctx, 30*time.Second, "the NVMe device is there", func() (bool, error) {
+	return n, waitFor(ctx, patience, "the NVMe device is there", func() (bool, error) {
 		found, err := filepath.Glob("/sys/class/nvme/nvme*")
 		if err != nil || len(found) == 0 {
 			return false, err
@@ -106,7 +105,7 @@ func (n *nvmf) disconnect(ctx context.Context) error {
 			errs = append(errs, os.Remove(path))
 		}
 	}
-	return errors.Join(append(errs, waitFor(ctx, 30*time.Second, "the connections of NVMe are gone", func() (bool, error) {
+	return errors.Join(append(errs, waitFor(ctx, patience, "the connections of NVMe are gone", func() (bool, error) {
 		out, err := run(ctx, "rdma", "resource", "show", "qp")
 		return !strings.Contains(out, "comm [nvme") && !strings.Contains(out, "comm [rdma_cm]"), err
 	}))...)

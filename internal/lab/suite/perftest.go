@@ -44,11 +44,11 @@ func (g *Guest) runPair(ctx context.Context, r perftest.Run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return p.wait(ctx, time.Minute)
+	return p.wait(ctx, 2*patience)
 }
 
 // mostTries is how often perftest may fail to calibrate its clock.
-const mostTries = 4
+const mostTries = 8
 
 func uncalibrated(r perftest.Run) error {
 	return fmt.Errorf("%s could not calibrate its clock in %d runs: the host is too busy", r.Tool, mostTries)
@@ -62,7 +62,7 @@ func (p *pair) kill() {
 
 // wait waits until both ended well and returns the client's output.
 func (p *pair) wait(ctx context.Context, limit time.Duration) (string, error) {
-	if err := errors.Join(p.client.wait(ctx, limit), p.server.wait(ctx, 20*time.Second)); err != nil {
+	if err := errors.Join(p.client.wait(ctx, limit), p.server.wait(ctx, patience)); err != nil {
 		return "", err
 	}
 	output, err := p.client.output()
@@ -75,7 +75,7 @@ func (p *pair) wait(ctx context.Context, limit time.Duration) (string, error) {
 // waitListening waits until a TCP port is listened on.
 func waitListening(ctx context.Context, server *process, port int) error {
 	suffix := fmt.Sprintf(":%04X", port)
-	return waitFor(ctx, 30*time.Second, fmt.Sprintf("%s listens on port %d", server.name(), port), func() (bool, error) {
+	return waitFor(ctx, patience, fmt.Sprintf("%s listens on port %d", server.name(), port), func() (bool, error) {
 		if exited, status := server.exited(); exited {
 			return false, fmt.Errorf("it ended (%v): %s", status, server.outputTail())
 		}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
 	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
@@ -29,11 +28,11 @@ func portCounters(ctx context.Context, g *Guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := p.wait(ctx, time.Minute); err != nil {
+	if _, err := p.wait(ctx, 2*patience); err != nil {
 		return "", err
 	}
 	var last error
-	err = waitFor(ctx, 20*time.Second, "the exported packets are those of the driver", func() (bool, error) {
+	err = waitFor(ctx, patience, "the exported packets are those of the driver", func() (bool, error) {
 		after, err := driverPackets()
 		if err != nil {
 			return false, err

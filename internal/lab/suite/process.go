@@ -12,10 +12,12 @@ import (
 
 // process is a program of the guest, its output in a file.
 type process struct {
-	cmd    *exec.Cmd
-	log    string
-	done   chan struct{}
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{}
+	// status and ended are set when done is closed.
 	status error
+	ended  time.Time
 }
 
 func startProcess(log string, args ...string) (*process, error) {
@@ -33,6 +35,7 @@ func startProcess(log string, args ...string) (*process, error) {
 	p := &process{cmd: cmd, log: log, done: make(chan struct{})}
 	go func() {
 		p.status = cmd.Wait()
+		p.ended = time.Now()
 		close(p.done)
 	}()
 	return p, nil

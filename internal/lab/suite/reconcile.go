@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
 	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
@@ -59,7 +58,7 @@ func reconcile(ctx context.Context, g *Guest, m mode, r perftest.Run) (string, e
 	}
 	p, runErr := g.startPair(ctx, r)
 	if runErr == nil {
-		_, runErr = p.wait(ctx, 2*time.Minute)
+		_, runErr = p.wait(ctx, 2*patience)
 	}
 	posts, completions, witnessErr := w.counts()
 	if err := errors.Join(runErr, witnessErr, w.stop()); err != nil {
@@ -93,8 +92,8 @@ func agreesWithWitness(r perftest.Run, posts, completions uint64) error {
 	return nil
 }
 
-// reconciles waits until the exported sums reach the expected ones, lets more
-// than an interval pass, and checks that they stay there, that everything that
+// reconciles waits until the exported sums reach the expected ones, lets another
+// interval be exported, and checks that they stay there, that everything that
 // can be timed was, and that the books balance.
 func (c *collector) reconciles(ctx context.Context, r perftest.Run) (string, error) {
 	expected, err := expectedSums(r)
@@ -110,21 +109,17 @@ func (c *collector) reconciles(ctx context.Context, r perftest.Run) (string, err
 	return describe(expected), nil
 }
 
-// settles waits until the exported sums are the expected ones, and checks that
-// they are final.
+// settles waits until the exported sums are the expected ones, and checks that the
+// next collection adds nothing.
 func (c *collector) settles(ctx context.Context, expected []sum) error {
-	err := waitFor(ctx, 20*time.Second, "the exported sums are as expected", func() (bool, error) {
+	err := waitFor(ctx, patience, "the exported sums are as expected", func() (bool, error) {
 		_, err := c.metrics()
 		return err == nil && differences(c.total, expected) == nil, err
 	})
 	if err != nil {
 		return errors.Join(err, differences(c.total, expected))
 	}
-	if err := pause(ctx, 2*interval); err != nil {
-		return err
-	}
-	_, err = c.metrics()
-	return errors.Join(err, differences(c.total, expected))
+	return errors.Join(c.collected(ctx, c.newest()), differences(c.total, expected))
 }
 
 // sum is one exported sum and what it has to be.

@@ -50,7 +50,7 @@ func (g *Guest) startRegions(ctx context.Context) (*process, regionsSaid, error)
 		return nil, regionsSaid{}, err
 	}
 	var output string
-	err = waitFor(ctx, 20*time.Second, "regions has registered its memory", func() (bool, error) {
+	err = waitFor(ctx, patience, "regions has registered its memory", func() (bool, error) {
 		if exited, status := p.exited(); exited {
 			return false, fmt.Errorf("it ended (%v): %s", status, p.outputTail())
 		}
@@ -169,7 +169,7 @@ func (c *collector) liveRegions(ctx context.Context, p *process, service, device
 
 // settlesLive waits until values of the moment are as expected.
 func (c *collector) settlesLive(ctx context.Context, expected []sum) error {
-	err := waitFor(ctx, 20*time.Second, "the exported values are as expected", func() (bool, error) {
+	err := waitFor(ctx, patience, "the exported values are as expected", func() (bool, error) {
 		_, err := c.metrics()
 		return err == nil && differences(c.all.Total, expected) == nil, err
 	})
@@ -202,7 +202,7 @@ func (c *collector) nothingLost(ctx context.Context, prefix string) error {
 // host memory.
 func (c *collector) memoryIsHost(ctx context.Context, pid int) (string, error) {
 	seen := 0
-	err := waitFor(ctx, 20*time.Second, "there are spans of the process", func() (bool, error) {
+	err := waitFor(ctx, patience, "there are spans of the process", func() (bool, error) {
 		spans, err := c.spans()
 		seen = 0
 		for _, s := range spans {

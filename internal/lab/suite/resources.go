@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
@@ -28,7 +27,7 @@ func resourcesAreListed(ctx context.Context, g *Guest) (string, error) {
 	}
 	defer func() { _ = resources.Close() }()
 	var said string
-	err = waitFor(ctx, 30*time.Second, "both sides are connected", func() (bool, error) {
+	err = waitFor(ctx, patience, "both sides are connected", func() (bool, error) {
 		said, err = compareResources(ctx, resources)
 		return said != "", err
 	})

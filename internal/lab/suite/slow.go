@@ -26,8 +26,10 @@ func delayIsSeen(ctx context.Context, g *Guest) (string, error) {
 	if err != nil {
 		return text, err
 	}
-	return fmt.Sprintf("%s; %s", text, shares(spans)),
-		within(shares(spans), 0, slowDeviceShare, "a slow wire is blamed on a thread that sleeps")
+	if err := within(shares(spans), 0, slowDeviceShare); err != nil {
+		return "", fmt.Errorf("a slow wire is blamed on a thread that sleeps: %w", err)
+	}
+	return fmt.Sprintf("%s; %s", text, shares(spans)), nil
 }
 
 // lossIsSeen: a lost packet costs the time that ibv_rc_pingpong lets its queue
@@ -61,7 +63,11 @@ func impairmentIsSeen(ctx context.Context, g *Guest, netem string, check spanChe
 	if err != nil {
 		return "", nil, err
 	}
-	injection, err := c.slowSpans(ctx, client, netem)
+	var injection injectionResult
+	err = prompt(spanDeadline, func() (_ time.Duration, err error) {
+		injection, err = c.slowSpans(ctx, client, netem)
+		return injection.seen, err
+	})
 	if err != nil {
 		return "", nil, err
 	}
@@ -87,16 +93,19 @@ func (r injectionResult) String() string {
 		injected, r.seen.Round(time.Millisecond), len(r.spans), shortest(r.spans), longest(r.spans))
 }
 
-// slowSpans impairs the wire and collects what is exported until some seconds
+// slowSpans impairs a healthy wire and collects what is exported until some seconds
 // after the first span.
 func (c *collector) slowSpans(ctx context.Context, client *process, netem string) (injectionResult, error) {
+	if err := errors.Join(impair(ctx, healthyWire), pause(ctx, injected)); err != nil {
+		return injectionResult{}, err
+	}
 	before := len(c.spansSinceMark)
 	result := injectionResult{begin: time.Now()}
 	if err := impair(ctx, netem); err != nil {
 		return result, err
 	}
 	impaired := time.Now()
-	err := waitFor(ctx, spanDeadline, "a slow span of at least "+injected.String()+" is exported", func() (bool, error) {
+	err := waitFor(ctx, patience, "a slow span of at least "+injected.String()+" is exported", func() (bool, error) {
 		if exited, status := client.exited(); exited {
 			return false, fmt.Errorf("the client ended (%v): %s", status, client.outputTail())
 		}
@@ -130,7 +139,7 @@ func (c *collector) slowSpans(ctx context.Context, client *process, netem string
 // forgiven: a tracer that sees slowness where there is none fails them all. What
 // a busy host did to the guest is taken out first.
 const (
-	healthyWindows = 6
+	healthyWindows = 12
 	forgivenShare  = 0.005
 	windowLength   = 4 * time.Second
 	// exportDelay is within what a slow request is exported.

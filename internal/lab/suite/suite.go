@@ -21,15 +21,18 @@ type Test struct {
 
 // testTimeout bounds one test. The longest takes about a minute on an idle
 // machine.
-const testTimeout = 4 * time.Minute
+const testTimeout = 6 * time.Minute
 
 // All returns every test in the order of running. They share collectors where
-// they can, see collector; each can run alone.
+// they can, see collector, and those that end one stand before those that start one;
+// each can run alone.
 func All() []Test {
 	tests := []Test{{"sites are reached under traffic", sitesAreReached}}
 	tests = append(tests, dataPathTests(modes()[0])...)
 	tests = append(tests, controlTests()...)
 	tests = append(tests,
+		Test{"drivers of hardware are probed", driversAreProbed},
+		Test{"queues from before the collector carry the kernel's numbers", earlierQueuesAreNamed},
 		Test{"starved poller is told from slow device", starvedPoller},
 		Test{"port counters are the driver's", portCounters},
 		Test{"resources are listed", resourcesAreListed},
@@ -51,7 +54,6 @@ func All() []Test {
 		Test{"clients running before the collector", clientsBefore},
 		Test{"collector stopped", collectorStopped},
 		Test{"missing capability is named", missingCapability},
-		Test{"drivers of hardware are probed", driversAreProbed},
 		Test{"throughput of ib_write_bw", throughput},
 	)
 	for _, m := range modes()[1:] {

@@ -344,7 +344,7 @@ func TestSharesOfStages(t *testing.T) {
 	if s["poll"] != 0.75 || s["completion"] != 0.25 {
 		t.Errorf("%v", s)
 	}
-	if within(s, 0.5, 1, "") != nil || within(s, 0, 0.1, "") == nil || within(shares(nil), 0.5, 1, "") == nil {
+	if within(s, 0.5, 1) != nil || within(s, 0, 0.1) == nil || within(shares(nil), 0.5, 1) == nil {
 		t.Error("wrong verdict")
 	}
 }

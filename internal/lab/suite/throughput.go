@@ -11,13 +11,9 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/lab/report"
 )
 
-const (
-	// throughputPhases is how often tracing is switched off and on, so that what
-	// drifts meets both sides.
-	throughputPhases = 2
-	// phaseRuns is how often a tool runs in each of them.
-	phaseRuns = 2
-)
+// throughputRounds is how often each tool runs traced. It runs half as often before
+// that, untraced, and after it, so that what drifts meets both sides.
+const throughputRounds = 4
 
 // throughputRuns are one with a completion for each request and one, a sixteenth
 // of the size, with a completion for a hundred.
@@ -28,9 +24,10 @@ func throughputRuns() []perftest.Run {
 	}
 }
 
-// throughput measures what ib_write_bw moves with and without the collector, in
-// turns. It is a measurement: what is asserted is that all runs moved data and
-// that the traced ones were traced, every completion of them.
+// throughput measures what ib_write_bw moves without the collector, with it, and
+// without it again. It is a measurement: what is asserted is that all runs moved data
+// and that the traced ones were traced, every completion of them. Only the ratio says
+// something: guests of other kernels may run beside this one.
 func throughput(ctx context.Context, g *Guest) (string, error) {
 	if g.collector != nil {
 		if err := g.stopCollector(ctx); err != nil {
@@ -39,13 +36,14 @@ func throughput(ctx context.Context, g *Guest) (string, error) {
 	}
 	runs := throughputRuns()
 	untraced, traced := make([][]float64, len(runs)), make([][]float64, len(runs))
-	for range throughputPhases {
-		if _, err := g.measure(ctx, runs, untraced); err != nil {
-			return "", fmt.Errorf("untraced: %w", err)
-		}
-		if err := g.measureTraced(ctx, runs, traced); err != nil {
-			return "", fmt.Errorf("traced: %w", err)
-		}
+	if _, err := g.measure(ctx, runs, untraced, throughputRounds/2); err != nil {
+		return "", fmt.Errorf("untraced: %w", err)
+	}
+	if err := g.measureTraced(ctx, runs, traced); err != nil {
+		return "", fmt.Errorf("traced: %w", err)
+	}
+	if _, err := g.measure(ctx, runs, untraced, throughputRounds-throughputRounds/2); err != nil {
+		return "", fmt.Errorf("untraced again: %w", err)
 	}
 	var words []string
 	for i, r := range runs {
@@ -65,7 +63,7 @@ func (g *Guest) measureTraced(ctx context.Context, runs []perftest.Run, results 
 	if err != nil {
 		return err
 	}
-	made, err := g.measure(ctx, runs, results)
+	made, err := g.measure(ctx, runs, results, throughputRounds)
 	if err != nil {
 		return err
 	}
@@ -82,11 +80,11 @@ func (g *Guest) measureTraced(ctx context.Context, runs []perftest.Run, results 
 	return errors.Join(g.stopCollector(ctx), g.nothingLeft(ctx))
 }
 
-// measure appends the bandwidths of one phase to the results of each run, and
+// measure appends the bandwidths of some rounds to the results of each run, and
 // returns all runs that were made for them.
-func (g *Guest) measure(ctx context.Context, runs []perftest.Run, results [][]float64) ([]perftest.Run, error) {
+func (g *Guest) measure(ctx context.Context, runs []perftest.Run, results [][]float64, rounds int) ([]perftest.Run, error) {
 	var made []perftest.Run
-	for range phaseRuns {
+	for range rounds {
 		for i, r := range runs {
 			output, tries, err := g.calibrated(ctx, r)
 			if err != nil {

@@ -34,7 +34,7 @@ func rpingIsSeen(ctx context.Context, g *Guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = waitFor(ctx, 20*time.Second, "rping listens", func() (bool, error) {
+	err = waitFor(ctx, patience, "rping listens", func() (bool, error) {
 		out, err := run(ctx, "rdma", "resource", "show", "cm_id")
 		return strings.Contains(out, "LISTEN"), err
 	})
@@ -46,7 +46,7 @@ func rpingIsSeen(ctx context.Context, g *Guest) (string, error) {
 		return "", err
 	}
 	// The server's own status is that of a connection the client closed.
-	err = client.wait(ctx, time.Minute)
+	err = client.wait(ctx, 2*patience)
 	server.kill()
 	if err != nil {
 		return "", err
@@ -76,7 +76,7 @@ func pingpongIsSeen(ctx context.Context, g *Guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(client.wait(ctx, time.Minute), server.wait(ctx, time.Minute)); err != nil {
+	if err := errors.Join(client.wait(ctx, 2*patience), server.wait(ctx, 2*patience)); err != nil {
 		return "", err
 	}
 	var expected []sum
@@ -131,7 +131,7 @@ func shortLivedIsNamed(ctx context.Context, g *Guest) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := errors.Join(client.wait(ctx, time.Minute), server.wait(ctx, time.Minute)); err != nil {
+		if err := errors.Join(client.wait(ctx, 2*patience), server.wait(ctx, 2*patience)); err != nil {
 			return "", err
 		}
 	}
