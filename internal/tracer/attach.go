@@ -66,7 +66,7 @@ type attachment struct {
 	// used is when a search last found a process with the file.
 	used time.Time
 	// closer holds the links that were taken off, forsaken says that what was
-	// outstanding when a window ended is given up once they are gone.
+	// outstanding then is given up once they are gone: completions go by unseen.
 	closer   closer
 	forsaken bool
 }
