@@ -96,9 +96,8 @@ func (a *analysis) inspectLinked(offsets map[uint64]Function, before *Library, c
 }
 
 // driverAt returns the addresses in the file of the functions of one driver, and
-// the offsets of those that are none of it. A process may lie about them; no more is
-// believed than that it uses this driver: the functions have to stand in a table of
-// the file as those of a driver do.
+// the offsets of those that are none of it. A process may lie about them: they have
+// to stand in a table of the file as those of a driver do.
 func (a *analysis) driverAt(offsets map[uint64]Function) (addresses map[uint64]Function, left []uint64, err error) {
 	var at tableAddresses
 	for offset, function := range offsets {
