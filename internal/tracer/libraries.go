@@ -106,7 +106,7 @@ func (l *libraries) refuse(id provider.FileID) (again bool) {
 func (l *libraries) vacate(file provider.File) (*attachment, error) {
 	key := keyOf(file.ID)
 	if before := l.attachments[key]; before != nil && !before.serves(file) {
-		before.forsaken = before.forsaken || before.file.ID == file.ID
+		before.resets = before.file.ID == file.ID
 		if err := l.detach(before); err != nil {
 			return nil, err
 		}
@@ -187,7 +187,7 @@ func (l *libraries) reap() error {
 		if err := a.closer.takeErrors(); err != nil {
 			errs = append(errs, fmt.Errorf("detaching from %s: %w", a.file.DisplayPath, err))
 		}
-		if a.forsaken {
+		if a.resets {
 			lost, err := l.side.resetQueues(a.cookie)
 			l.unobserved += lost
 			errs = append(errs, err)

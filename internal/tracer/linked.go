@@ -176,7 +176,7 @@ func (t *Tracer) giveUp(file *provider.File, why error) {
 	if t.closed || a == nil {
 		return
 	}
-	a.forsaken = true
+	a.resets = true
 	if err := t.libraries.detach(a); err != nil {
 		t.log.Warn("detaching from a program failed", "library", file.DisplayPath, "error", err)
 	}
