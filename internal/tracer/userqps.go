@@ -43,7 +43,7 @@ func (r *resources) userQPs() (qps []userQP, complete bool, err error) {
 }
 
 func (s *coreSide) userQPs() (qps []userQP, complete bool, err error) {
-	names := s.deviceNames()
+	var devices []uint32
 	var key bpf.ResourcesKernelQpKey
 	var qp bpf.ResourcesKernelQp
 	entries := s.collection.Maps[bpf.ResourcesMapKernelQps].Iterate()
@@ -51,18 +51,20 @@ func (s *coreSide) userQPs() (qps []userQP, complete bool, err error) {
 		if qp.UserHandle == 0 || qp.Tgid == 0 || qp.EndedNs != 0 {
 			continue
 		}
+		devices = append(devices, key.Device)
 		qps = append(qps, userQP{
 			process: verbs.ProcessID{TGID: qp.Tgid, Incarnation: qp.Incarnation},
-			device:  names[key.Device], number: key.QpNum,
-			handle: qp.UserHandle, sendCQ: qp.SendCq.UserHandle,
+			number:  key.QpNum, handle: qp.UserHandle, sendCQ: qp.SendCq.UserHandle,
 		})
 	}
 	err = entries.Err()
-	if errors.Is(err, ebpf.ErrIterationAborted) {
-		return qps, false, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, ebpf.ErrIterationAborted) {
 		return nil, false, fmt.Errorf("reading %s: %w", bpf.ResourcesMapKernelQps, err)
 	}
-	return qps, true, nil
+	// A device has its name before its first QP is there.
+	names := s.deviceNames()
+	for i, device := range devices {
+		qps[i].device = names[device]
+	}
+	return qps, err == nil, nil
 }
