@@ -34,6 +34,18 @@ type KverbsCall struct {
 	Untimed     uint32
 }
 
+type KverbsConnectedQp struct {
+	_           structs.HostLayout
+	AlignedNs   uint64
+	RemoteQp    uint32
+	MaxSendWr   uint32
+	SignalsAll  uint8
+	HasCreation uint8
+	Port        uint8
+	QpType      uint8
+	Pad         [4]uint8
+}
+
 type KverbsConsumerName struct {
 	_    structs.HostLayout
 	Text [56]int8
@@ -90,6 +102,8 @@ type KverbsLibrary struct {
 	Unmarked   [3]uint64
 	Dropped    uint32
 	Returns    uint32
+	Linked     uint32
+	Pad        uint32
 }
 
 type KverbsPollFunction struct {
@@ -455,6 +469,7 @@ type KverbsTraceContext struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	KverbsMapAggregates            = "aggregates"
+	KverbsMapConnectedQps          = "connected_qps"
 	KverbsMapConsumerNames         = "consumer_names"
 	KverbsMapConsumers             = "consumers"
 	KverbsMapControlEvents         = "control_events"
@@ -599,6 +614,7 @@ type KverbsProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type KverbsMapSpecs struct {
 	Aggregates      *ebpf.MapSpec `ebpf:"aggregates"`
+	ConnectedQps    *ebpf.MapSpec `ebpf:"connected_qps"`
 	ConsumerNames   *ebpf.MapSpec `ebpf:"consumer_names"`
 	Consumers       *ebpf.MapSpec `ebpf:"consumers"`
 	ControlEvents   *ebpf.MapSpec `ebpf:"control_events"`
@@ -673,6 +689,7 @@ func (o *KverbsObjects) Close() error {
 // It can be passed to LoadKverbsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type KverbsMaps struct {
 	Aggregates      *ebpf.Map `ebpf:"aggregates"`
+	ConnectedQps    *ebpf.Map `ebpf:"connected_qps"`
 	ConsumerNames   *ebpf.Map `ebpf:"consumer_names"`
 	Consumers       *ebpf.Map `ebpf:"consumers"`
 	ControlEvents   *ebpf.Map `ebpf:"control_events"`
@@ -706,6 +723,7 @@ type KverbsMaps struct {
 func (m *KverbsMaps) Close() error {
 	return _KverbsClose(
 		m.Aggregates,
+		m.ConnectedQps,
 		m.ConsumerNames,
 		m.Consumers,
 		m.ControlEvents,

@@ -5,11 +5,13 @@
 #include "control.h"
 #include "device.h"
 #include "knobs.h"
+#include "maps/connected_qps.h"
 #include "maps/free_queues.h"
 #include "maps/queue_index.h"
 #include "maps/queues.h"
 #include "maps/untracked_queues.h"
 #include "process.h"
+#include "queue_end.h"
 #include "thread.h"
 
 static __always_inline struct queue_key queue_key_of(struct caller *caller, __u64 object,
@@ -112,6 +114,14 @@ static __always_inline bool admit_process(struct caller *caller)
 	return admit(&tgid, caller);
 }
 
+/* A queue that is not tracked from its first request on. What the kernel told of
+ * the QP is not true of what is seen of it later. */
+static __always_inline void note_untracked(struct queue_key *key, __u64 now)
+{
+	bpf_map_update_elem(&untracked_queues, key, &now, BPF_ANY);
+	bpf_map_delete_elem(&connected_qps, key);
+}
+
 /* A new queue, NULL when it is not to be tracked or there is no room. The
  * caller fills in what it knows of the QP. */
 static __noinline struct queue *create_queue(struct queue_key *key, struct caller *caller,
@@ -121,7 +131,7 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 
 	if (!admit(&key->tgid, caller)) {
 		if (!is_excluded(caller))
-			bpf_map_update_elem(&untracked_queues, key, &now, BPF_ANY);
+			note_untracked(key, now);
 		return NULL;
 	}
 
@@ -131,7 +141,7 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 
 	__u32 index = 0;
 	if (bpf_map_pop_elem(&free_queues, &index)) {
-		bpf_map_update_elem(&untracked_queues, key, &now, BPF_ANY);
+		note_untracked(key, now);
 		return NULL;
 	}
 	struct queue *queue = queue_at(index);
@@ -159,14 +169,4 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 	__builtin_memset(&queue->key, 0, sizeof(queue->key));
 	bpf_map_push_elem(&free_queues, &index, BPF_ANY);
 	return find_queue(key, slot);
-}
-
-/* Takes the queue out of use; its slot and what is outstanding on it are user
- * space's to account for, see maps/queues.h. */
-static __always_inline void end_queue(struct queue_key *key, struct queue *queue, __u32 reason)
-{
-	if (bpf_map_delete_elem(&queue_index, key))
-		return; /* Somebody else did, just now. */
-	queue->end = reason;
-	queue->ended_ns = bpf_ktime_get_ns();
 }

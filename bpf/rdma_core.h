@@ -58,6 +58,7 @@ enum ib_wc_opcode {
 };
 
 enum ib_qp_state {
+	IB_QPS_RESET = 0,
 	IB_QPS_RTR = 2,
 	IB_QPS_RTS = 3,
 	IB_QPS_SQE = 5,

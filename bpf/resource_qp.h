@@ -6,28 +6,15 @@
 #include "maps/kernel_devices.h"
 #include "maps/kernel_qps.h"
 #include "rdma_core.h"
+#include "resource_handle.h"
+#include "resource_queue.h"
 
 /* Losses, read by user space; these paths are too rare for per-CPU counters. */
 volatile __u64 kernel_qps_full = 0;
 volatile __u64 core_calls_lost = 0;
 
-/* The same number as the caller's in process.h, of any task. */
-static __always_inline __u64 incarnation_of(struct task_struct *task)
-{
-	return BPF_CORE_READ(task, group_leader, start_boottime) +
-	       BPF_CORE_READ(task, self_exec_id);
-}
-
-/* The first member of every user object is the handle that libibverbs gave it:
- * the address of its ibv_qp or ibv_cq (struct ib_uobject). */
-static __always_inline __u64 user_handle_of(const void *uobject)
-{
-	__u64 handle = 0;
-
-	if (uobject)
-		bpf_probe_read_kernel(&handle, sizeof(handle), uobject);
-	return handle;
-}
+/* How many QPs were taken up so far: user space looks at them when it changed. */
+volatile __u64 kernel_qps_taken = 0;
 
 static __always_inline struct kernel_cq read_cq(struct ib_cq *cq)
 {
@@ -85,6 +72,8 @@ static __always_inline void take_up(struct kernel_qp_key *key, struct ib_qp *qp,
 	name_device(BPF_CORE_READ(qp, device), key->device);
 	if (bpf_map_update_elem(&kernel_qps, key, &facts, BPF_ANY))
 		__sync_fetch_and_add(&kernel_qps_full, 1);
+	else
+		__sync_fetch_and_add(&kernel_qps_taken, 1);
 }
 
 static __always_inline struct core_call *call_of_thread(void)
@@ -218,8 +207,11 @@ static __always_inline void modification_returned(int error)
 		take_up(&key, qp, NULL);
 		facts = bpf_map_lookup_elem(&kernel_qps, &key);
 	}
-	if (facts)
-		learn(facts, qp, (void *)call.modify_attr, call.modify_mask);
+	if (!facts)
+		return;
+	learn(facts, qp, (void *)call.modify_attr, call.modify_mask);
+	if (call.modify_mask & IB_QP_STATE)
+		state_reached(qp, facts);
 }
 
 static __always_inline void query_entered(__u64 qp, __u64 attr)
@@ -285,6 +277,9 @@ static __always_inline void destruction_entered(struct ib_qp *qp)
 	struct kernel_qp_key key = key_of(qp);
 	struct kernel_qp *facts = bpf_map_lookup_elem(&kernel_qps, &key);
 
-	if (facts && BPF_CORE_READ(qp, real_qp) == qp)
+	if (BPF_CORE_READ(qp, real_qp) != qp)
+		return;
+	if (facts)
 		facts->ended_ns = bpf_ktime_get_ns();
+	end_linked(qp, END_DESTROY);
 }

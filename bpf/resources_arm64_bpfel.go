@@ -28,6 +28,18 @@ type ResourcesAsyncEvent struct {
 	Device      ResourcesDeviceLabel
 }
 
+type ResourcesConnectedQp struct {
+	_           structs.HostLayout
+	AlignedNs   uint64
+	RemoteQp    uint32
+	MaxSendWr   uint32
+	SignalsAll  uint8
+	HasCreation uint8
+	Port        uint8
+	QpType      uint8
+	Pad         [4]uint8
+}
+
 type ResourcesCoreCall struct {
 	_          structs.HostLayout
 	CreateAttr uint64
@@ -86,6 +98,20 @@ type ResourcesKernelQpKey struct {
 	QpNum  uint32
 }
 
+type ResourcesLibrary struct {
+	_          structs.HostLayout
+	AttachedNs uint64
+	Duplicates uint64
+	Keeper     uint64
+	Suspicions uint64
+	BusiestNs  uint64
+	Unmarked   [3]uint64
+	Dropped    uint32
+	Returns    uint32
+	Linked     uint32
+	Pad        uint32
+}
+
 type ResourcesMemoryKind uint32
 
 const (
@@ -95,6 +121,70 @@ const (
 	ResourcesMemoryKindMEMORY_PEER    ResourcesMemoryKind = 3
 	ResourcesMemoryKindMEMORY_DEVICE  ResourcesMemoryKind = 4
 )
+
+type ResourcesQueue struct {
+	_             structs.HostLayout
+	Key           ResourcesQueueKey
+	Generation    uint64
+	Head          uint64
+	Tail          uint64
+	Posted        uint64
+	Delivered     uint64
+	Retired       uint64
+	Undone        uint64
+	Lost          uint64
+	Completions   uint64
+	Rejected      uint64
+	RecvPosted    uint64
+	RecvCompleted uint64
+	RecvEmpty     uint64
+	Bytes         uint64
+	Slow          uint64
+	StartNs       uint64
+	AlignedNs     uint64
+	ActivityNs    uint64
+	DeliveredNs   uint64
+	EndedNs       uint64
+	OverlapMark   uint64
+	SendCq        uint64
+	RecvCq        uint64
+	Srq           uint64
+	LastId        uint64
+	UndecidedNs   uint64
+	GivenUpNs     uint64
+	Indexed       uint32
+	LastPoster    uint32
+	Undecided     uint32
+	Outstanding   uint32
+	Peak          uint32
+	PeakInterval  uint32
+	Limit         uint32
+	RemoteQp      uint32
+	Sync          uint32
+	End           uint32
+	Increasing    uint32
+	InOrder       uint32
+	SignaledSeen  uint32
+	SigAll        uint32
+	LossEpoch     uint32
+	LossClock     uint32
+	RecvKnown     uint32
+	Device        uint16
+	Port          uint8
+	QpType        uint8
+	Library       uint32
+	Durations     [64]uint32
+	Directory     [256]uint32
+	_             [4]byte
+}
+
+type ResourcesQueueKey struct {
+	_           structs.HostLayout
+	Incarnation uint64
+	Object      uint64
+	Tgid        uint32
+	QpNum       uint32
+}
 
 type ResourcesRegion struct {
 	_           structs.HostLayout
@@ -153,9 +243,13 @@ type ResourcesRegistrationsKey struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	ResourcesMapAsyncEvents              = "async_events"
+	ResourcesMapConnectedQps             = "connected_qps"
 	ResourcesMapCoreCalls                = "core_calls"
 	ResourcesMapKernelDevices            = "kernel_devices"
 	ResourcesMapKernelQps                = "kernel_qps"
+	ResourcesMapLibraries                = "libraries"
+	ResourcesMapQueueIndex               = "queue_index"
+	ResourcesMapQueues                   = "queues"
 	ResourcesMapRegionCalls              = "region_calls"
 	ResourcesMapRegions                  = "regions"
 	ResourcesMapRegistered               = "registered"
@@ -183,8 +277,10 @@ const (
 	ResourcesProgLeaveQuery              = "leave_query"
 	ResourcesProgLeaveRegister           = "leave_register"
 	ResourcesVarAsyncEventsLost          = "async_events_lost"
+	ResourcesVarConnectionsUnread        = "connections_unread"
 	ResourcesVarCoreCallsLost            = "core_calls_lost"
 	ResourcesVarKernelQpsFull            = "kernel_qps_full"
+	ResourcesVarKernelQpsTaken           = "kernel_qps_taken"
 	ResourcesVarRegionCallsLost          = "region_calls_lost"
 	ResourcesVarRegionsFull              = "regions_full"
 	ResourcesVarRegisteredFull           = "registered_full"
@@ -264,9 +360,13 @@ type ResourcesProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type ResourcesMapSpecs struct {
 	AsyncEvents   *ebpf.MapSpec `ebpf:"async_events"`
+	ConnectedQps  *ebpf.MapSpec `ebpf:"connected_qps"`
 	CoreCalls     *ebpf.MapSpec `ebpf:"core_calls"`
 	KernelDevices *ebpf.MapSpec `ebpf:"kernel_devices"`
 	KernelQps     *ebpf.MapSpec `ebpf:"kernel_qps"`
+	Libraries     *ebpf.MapSpec `ebpf:"libraries"`
+	QueueIndex    *ebpf.MapSpec `ebpf:"queue_index"`
+	Queues        *ebpf.MapSpec `ebpf:"queues"`
 	RegionCalls   *ebpf.MapSpec `ebpf:"region_calls"`
 	Regions       *ebpf.MapSpec `ebpf:"regions"`
 	Registered    *ebpf.MapSpec `ebpf:"registered"`
@@ -276,14 +376,16 @@ type ResourcesMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ResourcesVariableSpecs struct {
-	AsyncEventsLost *ebpf.VariableSpec `ebpf:"async_events_lost"`
-	CoreCallsLost   *ebpf.VariableSpec `ebpf:"core_calls_lost"`
-	KernelQpsFull   *ebpf.VariableSpec `ebpf:"kernel_qps_full"`
-	RegionCallsLost *ebpf.VariableSpec `ebpf:"region_calls_lost"`
-	RegionsFull     *ebpf.VariableSpec `ebpf:"regions_full"`
-	RegisteredFull  *ebpf.VariableSpec `ebpf:"registered_full"`
-	TypeAsyncEvent  *ebpf.VariableSpec `ebpf:"type_async_event"`
-	TypeMemoryKind  *ebpf.VariableSpec `ebpf:"type_memory_kind"`
+	AsyncEventsLost   *ebpf.VariableSpec `ebpf:"async_events_lost"`
+	ConnectionsUnread *ebpf.VariableSpec `ebpf:"connections_unread"`
+	CoreCallsLost     *ebpf.VariableSpec `ebpf:"core_calls_lost"`
+	KernelQpsFull     *ebpf.VariableSpec `ebpf:"kernel_qps_full"`
+	KernelQpsTaken    *ebpf.VariableSpec `ebpf:"kernel_qps_taken"`
+	RegionCallsLost   *ebpf.VariableSpec `ebpf:"region_calls_lost"`
+	RegionsFull       *ebpf.VariableSpec `ebpf:"regions_full"`
+	RegisteredFull    *ebpf.VariableSpec `ebpf:"registered_full"`
+	TypeAsyncEvent    *ebpf.VariableSpec `ebpf:"type_async_event"`
+	TypeMemoryKind    *ebpf.VariableSpec `ebpf:"type_memory_kind"`
 }
 
 // ResourcesObjects contains all objects after they have been loaded into the kernel.
@@ -307,9 +409,13 @@ func (o *ResourcesObjects) Close() error {
 // It can be passed to LoadResourcesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ResourcesMaps struct {
 	AsyncEvents   *ebpf.Map `ebpf:"async_events"`
+	ConnectedQps  *ebpf.Map `ebpf:"connected_qps"`
 	CoreCalls     *ebpf.Map `ebpf:"core_calls"`
 	KernelDevices *ebpf.Map `ebpf:"kernel_devices"`
 	KernelQps     *ebpf.Map `ebpf:"kernel_qps"`
+	Libraries     *ebpf.Map `ebpf:"libraries"`
+	QueueIndex    *ebpf.Map `ebpf:"queue_index"`
+	Queues        *ebpf.Map `ebpf:"queues"`
 	RegionCalls   *ebpf.Map `ebpf:"region_calls"`
 	Regions       *ebpf.Map `ebpf:"regions"`
 	Registered    *ebpf.Map `ebpf:"registered"`
@@ -318,9 +424,13 @@ type ResourcesMaps struct {
 func (m *ResourcesMaps) Close() error {
 	return _ResourcesClose(
 		m.AsyncEvents,
+		m.ConnectedQps,
 		m.CoreCalls,
 		m.KernelDevices,
 		m.KernelQps,
+		m.Libraries,
+		m.QueueIndex,
+		m.Queues,
 		m.RegionCalls,
 		m.Regions,
 		m.Registered,
@@ -331,14 +441,16 @@ func (m *ResourcesMaps) Close() error {
 //
 // It can be passed to LoadResourcesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ResourcesVariables struct {
-	AsyncEventsLost *ebpf.Variable `ebpf:"async_events_lost"`
-	CoreCallsLost   *ebpf.Variable `ebpf:"core_calls_lost"`
-	KernelQpsFull   *ebpf.Variable `ebpf:"kernel_qps_full"`
-	RegionCallsLost *ebpf.Variable `ebpf:"region_calls_lost"`
-	RegionsFull     *ebpf.Variable `ebpf:"regions_full"`
-	RegisteredFull  *ebpf.Variable `ebpf:"registered_full"`
-	TypeAsyncEvent  *ebpf.Variable `ebpf:"type_async_event"`
-	TypeMemoryKind  *ebpf.Variable `ebpf:"type_memory_kind"`
+	AsyncEventsLost   *ebpf.Variable `ebpf:"async_events_lost"`
+	ConnectionsUnread *ebpf.Variable `ebpf:"connections_unread"`
+	CoreCallsLost     *ebpf.Variable `ebpf:"core_calls_lost"`
+	KernelQpsFull     *ebpf.Variable `ebpf:"kernel_qps_full"`
+	KernelQpsTaken    *ebpf.Variable `ebpf:"kernel_qps_taken"`
+	RegionCallsLost   *ebpf.Variable `ebpf:"region_calls_lost"`
+	RegionsFull       *ebpf.Variable `ebpf:"regions_full"`
+	RegisteredFull    *ebpf.Variable `ebpf:"registered_full"`
+	TypeAsyncEvent    *ebpf.Variable `ebpf:"type_async_event"`
+	TypeMemoryKind    *ebpf.Variable `ebpf:"type_memory_kind"`
 }
 
 // ResourcesPrograms contains all programs after they have been loaded into the kernel.

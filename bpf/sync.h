@@ -3,6 +3,7 @@
 
 #include "head.h"
 #include "library.h"
+#include "maps/connected_qps.h"
 #include "process.h"
 
 /* When may a work request be timed? Only when it is certain that the
@@ -88,8 +89,29 @@ static __always_inline bool seen_from_start(struct queue *queue, struct library 
 	return library && library->attached_ns && queue->aligned_ns > library->attached_ns;
 }
 
+/* Takes over what the kernel told of a QP whose program has libibverbs linked in.
+ * That is true of the first queue of the QP alone. */
+static __noinline void learn_connection(struct queue *queue)
+{
+	struct connected_qp *told = bpf_map_lookup_elem(&connected_qps, &queue->key);
+
+	if (!told)
+		return;
+	queue->aligned_ns = told->aligned_ns;
+	queue->remote_qp = told->remote_qp;
+	queue->port = told->port;
+	queue->qp_type = told->qp_type;
+	if (told->has_creation) {
+		queue->limit = told->max_send_wr;
+		queue->sig_all = told->signals_all;
+	}
+	bpf_map_delete_elem(&connected_qps, &queue->key);
+}
+
 static __always_inline void decide_first_sync(struct queue *queue, struct library *library)
 {
+	if (library && library->linked)
+		learn_connection(queue);
 	if (seen_from_start(queue, library))
 		queue->sync = QUEUE_SYNCED;
 	else

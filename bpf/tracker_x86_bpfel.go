@@ -52,6 +52,18 @@ type TrackerBuild struct {
 	}
 }
 
+type TrackerConnectedQp struct {
+	_           structs.HostLayout
+	AlignedNs   uint64
+	RemoteQp    uint32
+	MaxSendWr   uint32
+	SignalsAll  uint8
+	HasCreation uint8
+	Port        uint8
+	QpType      uint8
+	Pad         [4]uint8
+}
+
 type TrackerControlEvent struct {
 	_           structs.HostLayout
 	Incarnation uint64
@@ -312,6 +324,8 @@ type TrackerLibrary struct {
 	Unmarked   [3]uint64
 	Dropped    uint32
 	Returns    uint32
+	Linked     uint32
+	Pad        uint32
 }
 
 type TrackerPollFunction struct {
@@ -791,6 +805,7 @@ type TrackerTraceContext struct {
 const (
 	TrackerMapAggregates          = "aggregates"
 	TrackerMapBuilds              = "builds"
+	TrackerMapConnectedQps        = "connected_qps"
 	TrackerMapControlEvents       = "control_events"
 	TrackerMapCounters            = "counters"
 	TrackerMapCqeSamples          = "cqe_samples"
@@ -959,6 +974,7 @@ type TrackerProgramSpecs struct {
 type TrackerMapSpecs struct {
 	Aggregates      *ebpf.MapSpec `ebpf:"aggregates"`
 	Builds          *ebpf.MapSpec `ebpf:"builds"`
+	ConnectedQps    *ebpf.MapSpec `ebpf:"connected_qps"`
 	ControlEvents   *ebpf.MapSpec `ebpf:"control_events"`
 	Counters        *ebpf.MapSpec `ebpf:"counters"`
 	CqeSamples      *ebpf.MapSpec `ebpf:"cqe_samples"`
@@ -1049,6 +1065,7 @@ func (o *TrackerObjects) Close() error {
 type TrackerMaps struct {
 	Aggregates      *ebpf.Map `ebpf:"aggregates"`
 	Builds          *ebpf.Map `ebpf:"builds"`
+	ConnectedQps    *ebpf.Map `ebpf:"connected_qps"`
 	ControlEvents   *ebpf.Map `ebpf:"control_events"`
 	Counters        *ebpf.Map `ebpf:"counters"`
 	CqeSamples      *ebpf.Map `ebpf:"cqe_samples"`
@@ -1084,6 +1101,7 @@ func (m *TrackerMaps) Close() error {
 	return _TrackerClose(
 		m.Aggregates,
 		m.Builds,
+		m.ConnectedQps,
 		m.ControlEvents,
 		m.Counters,
 		m.CqeSamples,

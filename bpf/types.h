@@ -186,6 +186,19 @@ struct queue {
 	__u32 directory[DIRECTORY_SLOTS];
 };
 
+/* A QP of a process of which the kernel told that it was connected, and that
+ * nothing is outstanding on it: sends are refused before. */
+struct connected_qp {
+	__u64 aligned_ns;
+	__u32 remote_qp;
+	__u32 max_send_wr;
+	__u8 signals_all;
+	__u8 has_creation; /* the two above are known */
+	__u8 port, qp_type;
+	__u8 pad[4];
+};
+_Static_assert(sizeof(struct connected_qp) == 24, "no hidden padding");
+
 struct cq_key {
 	__u64 incarnation;
 	__u64 cq;
@@ -385,6 +398,8 @@ struct library {
 	__u64 unmarked[POST_FUNCTIONS];
 	__u32 dropped; /* set before its probes are detached */
 	__u32 returns; /* the posts whose returns are probed: bits of enum post_function */
+	__u32 linked;  /* libibverbs is a part of it: of its QPs only the kernel tells */
+	__u32 pad;
 };
 
 struct slow_event {

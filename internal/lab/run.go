@@ -129,8 +129,23 @@ func copyExecutable(from, to string) error {
 }
 
 // verbsPrograms names the programs that the tests start: they overrun a Completion
-// Queue, post and poll through the extended verbs, and register memory.
-func verbsPrograms() []string { return []string{"overrun", "extended", "regions"} }
+// Queue, post and poll through the extended verbs, register memory, and have
+// rdma-core linked in.
+func verbsPrograms() []string { return []string{"overrun", "extended", "regions", linkedTool} }
+
+const linkedTool = "linked"
+
+// librariesOf are what a verbs program is linked with. What is linked in has no
+// names of functions: programs that are shipped have none.
+func librariesOf(name string) []string {
+	if name != linkedTool {
+		return []string{"-libverbs"}
+	}
+	return []string{
+		"-DRDMA_STATIC_PROVIDERS=rxe", "-static", "-s",
+		"-Wl,--start-group", "-libverbs", "-lrxe-rdmav34", "-lnl-route-3", "-lnl-3", "-lpthread", "-Wl,--end-group",
+	}
+}
 
 // BuildGuest builds the guest program, static, and the verbs programs beside it.
 // It returns the path of the former in dir.
@@ -152,8 +167,8 @@ func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
 
 func buildVerbsProgram(ctx context.Context, repository, dir, name string) error {
 	source := filepath.Join(repository, "internal", "lab", name, name+".c")
-	cc := exec.CommandContext(ctx, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", filepath.Join(dir, name), source, "-libverbs")
-	if out, err := cc.CombinedOutput(); err != nil {
+	args := append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-o", filepath.Join(dir, name), source}, librariesOf(name)...)
+	if out, err := exec.CommandContext(ctx, "gcc", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s, which needs gcc and libibverbs-dev: %w: %s", source, err, out)
 	}
 	return nil

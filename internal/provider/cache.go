@@ -19,6 +19,9 @@ type known struct {
 	// the libibverbs it is used with.
 	abi     string
 	results map[Slots]result
+	// linked is what is known of a file of kind Other of which a process told that
+	// it has rdma-core linked in, see Finder.Linked.
+	linked linkedFile
 }
 
 type result struct {

@@ -11,6 +11,9 @@
 //   - A provider is a file that imports verbs_set_ops. The second argument of
 //     each call is the address of a table, and the relocations of the table
 //     are the addresses of post_send, post_recv, post_srq_recv and poll_cq.
+//   - A program with both linked in shows neither. Who knows of an object of one of
+//     its processes can have the functions that this leads to analysed
+//     (Finder.Linked).
 //
 // Inside the functions it finds the sites: the instructions that run once for
 // each completion that poll_cq delivers and never on an empty poll, and those

@@ -31,6 +31,9 @@ var (
 	// ErrChanged: the path leads to another file than the process has mapped,
 	// or the file was changed after it was analysed.
 	ErrChanged = errors.New("the path no longer leads to the mapped file, or that was changed")
+	// ErrContradiction: of a file with rdma-core linked in, one process says that
+	// a function posts, and another one that it polls. It is not probed.
+	ErrContradiction = errors.New("processes contradict each other")
 	// ErrHangs: reading does not come to an end, as on a network file system
 	// without its server. What is there is not looked at until it does.
 	ErrHangs = errors.New("reading does not come to an end")

@@ -246,7 +246,7 @@ func (f *Finder) process(l *look, pid int, others *fileSet) ([]File, error) {
 		switch {
 		case err != nil:
 			errs.add(err)
-		case c.known.kind == Other:
+		case c.known.kind == Other && f.linkedOf(c.known) == nil:
 			others.add(m.key)
 		default:
 			found = append(found, c)
@@ -280,7 +280,14 @@ func (f *Finder) count(add func(*Counters)) {
 	add(&f.counters)
 }
 
+// mappings returns one executable mapping of each file.
 func (f *Finder) mappings(pid int) ([]mapping, error) {
+	all, err := f.executable(pid)
+	return distinct(all), err
+}
+
+// executable returns all executable mappings of files.
+func (f *Finder) executable(pid int) ([]mapping, error) {
 	path := filepath.Join(f.processDir(pid), "maps")
 	maps, err := os.Open(path)
 	if err != nil {
@@ -294,7 +301,7 @@ func (f *Finder) mappings(pid int) ([]mapping, error) {
 	if err != nil {
 		return nil, f.unreadable(fmt.Errorf("%s: %w", path, permissionOf(path, err)))
 	}
-	return distinct(mappings), nil
+	return mappings, nil
 }
 
 // unreadable counts an error unless it says that something is gone.
@@ -443,7 +450,7 @@ func (f *Finder) classify(file io.ReaderAt) (*known, error) {
 	if err == nil && k.kind == Provider {
 		k.abi, k.results = privateABI(a.symbols), map[Slots]result{}
 	}
-	if err != nil && !refused(err) {
+	if err != nil && !Refused(err) {
 		return nil, err
 	}
 	k.err = err

@@ -49,6 +49,7 @@ func (r *recorded) process(pid int, root string, lines ...string) {
 	require.NoError(r.t, os.MkdirAll(filepath.Join(dir, "map_files"), 0o755))
 	require.NoError(r.t, os.Symlink(root, filepath.Join(dir, "root")))
 	require.NoError(r.t, os.WriteFile(filepath.Join(dir, "maps"), []byte(strings.Join(lines, "")), 0o644))
+	require.NoError(r.t, os.WriteFile(filepath.Join(dir, "mem"), nil, 0o644))
 }
 
 // maps returns the line for an executable mapping of a file.

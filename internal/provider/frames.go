@@ -26,8 +26,11 @@ func (img *image) readFrames() (*frameTable, error) {
 	table := &frameTable{img: img}
 	header := img.frames.start
 	b := img.bytes(header, 12)
-	if img.frames.start == img.frames.end || len(b) < 12 {
-		return nil, fmt.Errorf("%w: no .eh_frame_hdr, so the bounds of functions are unknown", ErrUnresolved)
+	if img.frames.start == img.frames.end {
+		return img.walkFrames()
+	}
+	if len(b) < 12 {
+		return nil, fmt.Errorf("%w: .eh_frame_hdr is outside the file", ErrMalformed)
 	}
 	// Every linker writes version 1, a 4-byte count and pairs of 4-byte
 	// offsets from the header.

@@ -88,7 +88,7 @@ func checkResult(t *testing.T, library *Library, err error, file []byte) {
 		t.Fatalf("library %v with error %v", library, err)
 	}
 	if err != nil {
-		if !refused(err) {
+		if !Refused(err) {
 			t.Fatalf("an error without a type: %v", err)
 		}
 		return
@@ -157,7 +157,7 @@ func TestReadError(t *testing.T) {
 	file := testProvider()
 	for _, readable := range []int64{64, 400, testDataAt} {
 		_, err := InspectProvider(&failing{file, readable}, smallSlots())
-		if err == nil || refused(err) {
+		if err == nil || Refused(err) {
 			t.Errorf("readable up to %d: %v", readable, err)
 		}
 	}

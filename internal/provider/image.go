@@ -41,9 +41,11 @@ type image struct {
 	dynamic span
 	frames  span
 	relro   []span
-	// sections is where the section headers are, for the optional .symtab.
+	// sectionOffset is where the optional section headers are, sectionNames which
+	// of them has their names.
 	sectionOffset uint64
 	sectionCount  int
+	sectionNames  int
 }
 
 // openImage reads the headers only.
@@ -67,6 +69,7 @@ func openImage(file io.ReaderAt) (*image, error) {
 		machine:       elf.Machine(header.Machine),
 		sectionOffset: header.Shoff,
 		sectionCount:  int(header.Shnum),
+		sectionNames:  int(header.Shstrndx),
 	}
 	if img.machine != elf.EM_X86_64 && img.machine != elf.EM_AARCH64 {
 		return nil, fmt.Errorf("%w: %v", ErrMachine, img.machine)

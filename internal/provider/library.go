@@ -83,6 +83,9 @@ type Target struct {
 // be changed.
 type Library struct {
 	Kind Kind
+	// Linked says that libibverbs and the provider are linked into the file, see
+	// Finder.Linked.
+	Linked bool `json:"-"`
 	// Name is "libibverbs", or the name a provider registers its driver
 	// under ("mlx5", "rxe"), else its DT_SONAME, else "unknown".
 	Name string

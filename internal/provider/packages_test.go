@@ -328,9 +328,42 @@ func TestStaticLibraries(t *testing.T) {
 			}
 			assert.Zero(t, library.Unresolved, library.Notes)
 			assertRestored(t, withSymbols, library)
+			assertDrivers(t, stripped, library)
 		})
 	}
 	assert.GreaterOrEqual(t, checked, 15, "static libraries in the package")
+}
+
+// assertDrivers checks that the functions that objects of a driver have together are
+// taken for those of one, see Finder.Linked, as they stand in the file.
+func assertDrivers(t *testing.T, path string, library *Library) {
+	t.Helper()
+	img, err := openImage(readAll(t, path))
+	require.NoError(t, err)
+	_, a, err := img.classify()
+	require.NoError(t, err)
+	require.NoError(t, a.prepare())
+	offsets := map[string]uint64{}
+	for _, target := range library.Targets {
+		offsets[target.Symbol] = target.Offset
+	}
+	for _, send := range library.Find(PostSend) {
+		device := strings.TrimSuffix(send.Symbol, "post_send")
+		for _, poll := range library.Find(PollCQ) {
+			told := map[uint64]Function{send.Offset: PostSend, poll.Offset: PollCQ}
+			for function, verb := range map[Function]string{PostRecv: "post_rec", PostSRQRecv: "post_srq_rec"} {
+				for _, end := range []string{"v", "eive"} {
+					if offset, ok := offsets[device+verb+end]; ok {
+						told[offset] = function
+					}
+				}
+			}
+			addresses, left, err := a.driverAt(told)
+			require.NoError(t, err, "%s and %s", send.Symbol, poll.Symbol)
+			assert.Len(t, addresses, len(told)-len(left))
+			assert.GreaterOrEqual(t, len(addresses), 3)
+		}
+	}
 }
 
 func mustGlob(t *testing.T, pattern string) []string {

@@ -175,9 +175,9 @@ func (a *analysis) addTargets(lib *Library, tables []table, slots Slots) error {
 	return nil
 }
 
-// refused reports whether the error means that the file is not analysed on
+// Refused reports whether the error means that the file is not analysed on
 // purpose, as opposed to not having been read.
-func refused(err error) bool {
+func Refused(err error) bool {
 	for _, reason := range []error{ErrNotELF, Err32Bit, ErrMachine, ErrMalformed, ErrTooLarge, ErrNotVerbs, ErrUnresolved, ErrSymbolMismatch, ErrRefusedInstruction} {
 		if errors.Is(err, reason) {
 			return true

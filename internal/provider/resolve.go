@@ -20,6 +20,11 @@ func (f *Finder) resolve(l *look, candidates []candidate, errs *errorList) []Fil
 			errs.add(fmt.Errorf("%s: %w", c.file.Path, c.known.err))
 			continue
 		}
+		if linked := f.linkedOf(c.known); linked != nil {
+			c.file.Library = linked
+			files = append(files, c.file)
+			continue
+		}
 		if c.known.kind == Verbs {
 			c.file.Library = c.known.library
 			files = append(files, c.file)
@@ -63,7 +68,7 @@ func (f *Finder) provider(l *look, c *candidate, beside []candidate) (*Library, 
 	}
 	defer func() { _ = file.Close() }()
 	library, err := f.inspect(l, file, slots)
-	if err != nil && !refused(err) {
+	if err != nil && !Refused(err) {
 		return nil, f.unreadable(err)
 	}
 	switch {

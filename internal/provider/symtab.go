@@ -76,6 +76,20 @@ const maxAliases = 16
 // wanted file offsets, nil when there is no function in it. Section headers are
 // optional, so damaged ones count as absent.
 func (img *image) readSymtab(wanted map[uint64]bool) (map[uint64][]string, error) {
+	sections, err := img.readSections()
+	if err != nil {
+		return nil, err
+	}
+	for i := range sections {
+		if elf.SectionType(sections[i].Type) == elf.SHT_SYMTAB && int(sections[i].Link) < len(sections) {
+			return img.readSymbolNames(&sections[i], &sections[sections[i].Link], wanted)
+		}
+	}
+	return nil, nil
+}
+
+// readSections returns the section headers, nil when there are none.
+func (img *image) readSections() ([]elf.Section64, error) {
 	const headerSize = 64
 	if img.sectionOffset == 0 || img.sectionCount == 0 {
 		return nil, nil
@@ -90,12 +104,7 @@ func (img *image) readSymtab(wanted map[uint64]bool) (map[uint64][]string, error
 			return nil, err
 		}
 	}
-	for i := range sections {
-		if elf.SectionType(sections[i].Type) == elf.SHT_SYMTAB && int(sections[i].Link) < len(sections) {
-			return img.readSymbolNames(&sections[i], &sections[sections[i].Link], wanted)
-		}
-	}
-	return nil, nil
+	return sections, nil
 }
 
 // readSymbolNames streams the table and keeps the names that are asked for: in a

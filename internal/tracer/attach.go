@@ -66,9 +66,11 @@ type attachment struct {
 	// used is when a search last found a process with the file.
 	used time.Time
 	// closer holds the links that were taken off, forsaken says that what was
-	// outstanding when a window ended is given up once they are gone.
+	// outstanding when a window ended is given up once they are gone, resets that
+	// what is when the file is left while processes use it.
 	closer   closer
 	forsaken bool
+	resets   bool
 }
 
 // count is the number of links that are attached.

@@ -85,10 +85,10 @@ func TestLeavingLibraryKeepsWhatItsProbesNeed(t *testing.T) {
 	l := &libraries{side: &kernelSide{}, attachments: map[fileKey]*attachment{}, leaving: []*attachment{a}}
 	released := make(chan struct{})
 	a.closer.close([]link.Link{heldLink{released: released}})
-	if left, err := l.vacate(id); left != a || err != nil {
+	if left, err := l.vacate(a.file); left != a || err != nil {
 		t.Fatalf("to be waited for: %v, error %v", left, err)
 	}
-	if left, err := l.vacate(provider.FileID{Device: 1, Inode: 3}); left != nil || err != nil {
+	if left, err := l.vacate(provider.File{ID: provider.FileID{Device: 1, Inode: 3}}); left != nil || err != nil {
 		t.Errorf("another file waits for %v, error %v", left, err)
 	}
 	if len(l.cookies) != 0 || len(l.side.freeSites) != 0 {
@@ -96,7 +96,7 @@ func TestLeavingLibraryKeepsWhatItsProbesNeed(t *testing.T) {
 	}
 	close(released)
 	a.closer.wait()
-	if left, err := l.vacate(id); left != nil || err != nil {
+	if left, err := l.vacate(a.file); left != nil || err != nil {
 		t.Errorf("to be waited for: %v, error %v", left, err)
 	}
 	if len(l.cookies) != 1 || len(l.side.freeSites) != 3 {

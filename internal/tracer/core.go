@@ -51,29 +51,26 @@ func coreSpec(bound uint64) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// coreMapBytes is what the maps take with a bound for all maps, on a machine with
-// so many possible processors.
-func coreMapBytes(bound uint64, cpus int) (uint64, error) {
+// coreMapBytes is what the maps that are not the tracker's take with a bound for all
+// maps, on a machine with so many possible processors.
+func coreMapBytes(tracker *ebpf.CollectionSpec, bound uint64, cpus int) (uint64, error) {
 	spec, err := coreSpec(bound)
 	if err != nil {
 		return 0, err
 	}
-	sum := uint64(0)
-	for _, m := range spec.Maps {
-		sum += estimateBytes(m, cpus)
-	}
-	return sum, nil
+	return ownMapBytes(spec, tracker, cpus), nil
 }
 
-// loadCore loads the programs, with maps that fit a bound for all, and attaches
-// them to the functions that this kernel has; withUser says whether ib_uverbs is
+// loadCore loads the programs, with maps that fit a bound for all beside those of
+// the tracker, and attaches them to the functions that this kernel has; withUser says whether ib_uverbs is
 // loaded. missing lists the functions that it lacks and should have.
-func loadCore(bound uint64, withUser bool) (side *coreSide, missing []string, err error) {
+func loadCore(bound uint64, tracker map[string]*ebpf.Map, withUser bool) (side *coreSide, missing []string, err error) {
 	spec, err := coreSpec(bound)
 	if err != nil {
 		return nil, nil, err
 	}
-	collection, err := ebpf.NewCollection(spec)
+	shared := sharedMaps(spec, tracker)
+	collection, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
 	if err != nil {
 		return nil, nil, coreLoadError(err)
 	}
@@ -126,20 +123,22 @@ func (s *coreSide) close() error {
 	return err
 }
 
-func (s *coreSide) losses() coreLosses {
-	read := func(variable string) (n uint64) {
-		if err := s.collection.Variables[variable].Get(&n); err != nil {
-			return 0
-		}
-		return n
+// read is the value of a counter, 0 when it cannot be read.
+func (s *coreSide) read(variable string) (n uint64) {
+	if err := s.collection.Variables[variable].Get(&n); err != nil {
+		return 0
 	}
+	return n
+}
+
+func (s *coreSide) losses() coreLosses {
 	return coreLosses{
-		qps:           read(bpf.ResourcesVarKernelQpsFull),
-		calls:         read(bpf.ResourcesVarCoreCallsLost),
-		events:        read(bpf.ResourcesVarAsyncEventsLost),
-		regions:       read(bpf.ResourcesVarRegionsFull),
-		registrations: read(bpf.ResourcesVarRegisteredFull),
-		regionCalls:   read(bpf.ResourcesVarRegionCallsLost),
+		qps:           s.read(bpf.ResourcesVarKernelQpsFull),
+		calls:         s.read(bpf.ResourcesVarCoreCallsLost) + s.read(bpf.ResourcesVarConnectionsUnread),
+		events:        s.read(bpf.ResourcesVarAsyncEventsLost),
+		regions:       s.read(bpf.ResourcesVarRegionsFull),
+		registrations: s.read(bpf.ResourcesVarRegisteredFull),
+		regionCalls:   s.read(bpf.ResourcesVarRegionCallsLost),
 	}
 }
 

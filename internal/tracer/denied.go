@@ -15,7 +15,8 @@ import (
 // missedWithout says what is not seen without the capabilities that seeing every
 // process takes.
 var missedWithout = map[string]string{
-	"CAP_SYS_PTRACE": "verbs libraries that only processes of other users have loaded, as in containers, are not found and not traced; " +
+	"CAP_SYS_PTRACE": "verbs libraries that only processes of other users have loaded, as in containers, and programs with libibverbs linked in " +
+		"are not found and not traced; " +
 		"of processes of other users no service name, rank or job is known",
 	"CAP_DAC_READ_SEARCH": "verbs libraries in directories that only their owner may enter are not traced",
 }

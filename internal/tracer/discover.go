@@ -113,10 +113,10 @@ func (t *Tracer) probeFile(file provider.File) (left *attachment, err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || !t.libraries.wants(file.ID) {
+	if t.closed || !t.libraries.wants(file) {
 		return nil, open.Close()
 	}
-	if left, err = t.libraries.vacate(file.ID); left != nil || err != nil {
+	if left, err = t.libraries.vacate(file); left != nil || err != nil {
 		return left, errors.Join(err, open.Close())
 	}
 	a, err := t.libraries.attach(file, open)
@@ -141,7 +141,7 @@ func (t *Tracer) wants(file provider.File) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.closed && t.libraries.wants(file.ID)
+	return !t.closed && t.libraries.wants(file)
 }
 
 // dropDuplicates is called with mu held.

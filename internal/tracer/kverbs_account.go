@@ -2,7 +2,6 @@ package tracer
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
@@ -67,11 +66,5 @@ func (k *kernelVerbs) mapBytes() uint64 {
 	if k.side == nil {
 		return 0
 	}
-	own := maps.Clone(k.side.collection.Maps)
-	for name := range own {
-		if k.tracker.allMaps[name] != nil && !isCompilers(name) {
-			delete(own, name)
-		}
-	}
-	return memoryOfMaps(own)
+	return memoryOfMaps(ownMaps(k.side.collection.Maps, k.tracker.allMaps))
 }

@@ -3,6 +3,7 @@ package tracer
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -101,19 +102,31 @@ func sharedMaps(spec *ebpf.CollectionSpec, tracker map[string]*ebpf.Map) map[str
 	return shared
 }
 
-// kverbsMapBytes is what the maps take that are not the tracker's.
-func kverbsMapBytes(tracker *ebpf.CollectionSpec, cpus int) (uint64, error) {
-	spec, err := kverbsSpec(0, cpus)
-	if err != nil {
-		return 0, err
-	}
+// ownMapBytes is what those maps of an object take that are not the tracker's.
+func ownMapBytes(spec, tracker *ebpf.CollectionSpec, cpus int) uint64 {
 	sum := uint64(0)
 	for name, m := range spec.Maps {
 		if tracker.Maps[name] == nil || isCompilers(name) {
 			sum += estimateBytes(m, cpus)
 		}
 	}
-	return sum, nil
+	return sum
+}
+
+// ownMaps are those of a loaded object that are not the tracker's.
+func ownMaps(loaded, tracker map[string]*ebpf.Map) map[string]*ebpf.Map {
+	own := maps.Clone(loaded)
+	maps.DeleteFunc(own, func(name string, _ *ebpf.Map) bool { return tracker[name] != nil && !isCompilers(name) })
+	return own
+}
+
+// kverbsMapBytes is what the maps take that are not the tracker's.
+func kverbsMapBytes(tracker *ebpf.CollectionSpec, cpus int) (uint64, error) {
+	spec, err := kverbsSpec(0, cpus)
+	if err != nil {
+		return 0, err
+	}
+	return ownMapBytes(spec, tracker, cpus), nil
 }
 
 // loadKverbs loads the programs on the RDMA core, on the maps of the tracker, and

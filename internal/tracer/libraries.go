@@ -34,6 +34,9 @@ type libraries struct {
 	attached uint64
 	// leaving are those whose probes were taken off and may still be hit.
 	leaving []*attachment
+	// unobserved counts work requests that were outstanding when their library
+	// ceased to be observed.
+	unobserved uint64
 }
 
 func newLibraries(side *kernelSide, kind linkKind) *libraries {
@@ -51,13 +54,24 @@ func newLibraries(side *kernelSide, kind linkKind) *libraries {
 	return l
 }
 
-// wants reports whether the file is to be probed and is not.
-func (l *libraries) wants(id provider.FileID) bool {
-	key := keyOf(id)
-	if a := l.attachments[key]; a != nil && a.file.ID == id {
+// wants reports whether the file is to be probed and is not, or not all of it.
+func (l *libraries) wants(file provider.File) bool {
+	key := keyOf(file.ID)
+	if a := l.attachments[key]; a != nil && a.serves(file) {
 		return false
 	}
-	return !l.refused[key].holds(id, time.Now()) && l.duplicates[key] != id
+	return !l.refused[key].holds(file.ID, time.Now()) && l.duplicates[key] != file.ID
+}
+
+// serves reports whether the probes are those for the file. Of one that has
+// rdma-core linked in, more functions may have become known since.
+func (a *attachment) serves(file provider.File) bool {
+	if a.file.ID != file.ID || !file.Library.Linked {
+		return a.file.ID == file.ID
+	}
+	return !slices.ContainsFunc(file.Library.Targets, func(t provider.Target) bool {
+		return !slices.Contains(a.file.Library.Targets, t)
+	})
 }
 
 // refusal is why a file is not tried: it could not be probed some time ago.
@@ -85,13 +99,14 @@ func (l *libraries) refuse(id provider.FileID) (again bool) {
 	return again
 }
 
-// vacate detaches from what the inode of a file held before: its places mean
-// nothing any more. It returns the attachment that is to be waited for, without
+// vacate detaches from what the inode of a file held before, whose places mean
+// nothing any more, and where more functions of it are to be probed. It returns the attachment that is to be waited for, without
 // the lock, until nothing is probed there; nil when nothing is. The kernel keeps
 // the instruction below a probe as long as any stands in its place.
-func (l *libraries) vacate(id provider.FileID) (*attachment, error) {
-	key := keyOf(id)
-	if before := l.attachments[key]; before != nil && before.file.ID != id {
+func (l *libraries) vacate(file provider.File) (*attachment, error) {
+	key := keyOf(file.ID)
+	if before := l.attachments[key]; before != nil && !before.serves(file) {
+		before.resets = before.file.ID == file.ID
 		if err := l.detach(before); err != nil {
 			return nil, err
 		}
@@ -126,7 +141,7 @@ func (l *libraries) attach(file provider.File, open *os.File) (*attachment, erro
 
 // observe probes the file and lets what its probes see count.
 func (l *libraries) observe(a *attachment) error {
-	if err := l.side.libraries.store(a.cookie, &bpf.TrackerLibrary{}); err != nil {
+	if err := l.side.libraries.store(a.cookie, &bpf.TrackerLibrary{Linked: asUint32(a.file.Library.Linked)}); err != nil {
 		return err
 	}
 	if err := l.side.prepare(a); err != nil {
@@ -171,6 +186,11 @@ func (l *libraries) reap() error {
 		}
 		if err := a.closer.takeErrors(); err != nil {
 			errs = append(errs, fmt.Errorf("detaching from %s: %w", a.file.DisplayPath, err))
+		}
+		if a.resets {
+			lost, err := l.side.resetQueues(a.cookie)
+			l.unobserved += lost
+			errs = append(errs, err)
 		}
 		l.side.giveBackSites(a)
 		l.cookies = append(l.cookies, a.cookie)

@@ -47,7 +47,7 @@ func sizePools(spec *ebpf.CollectionSpec, bound uint64, cpus int) error {
 // otherMapBytes is what all maps but the segments take within a bound.
 func otherMapBytes(spec *ebpf.CollectionSpec, bound uint64, cpus int) (uint64, error) {
 	// The RDMA core may be probed later.
-	others, err := coreMapBytes(bound, cpus)
+	others, err := coreMapBytes(spec, bound, cpus)
 	if err != nil {
 		return 0, err
 	}

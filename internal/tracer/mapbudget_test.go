@@ -15,11 +15,11 @@ func TestMapsFitTheirBound(t *testing.T) {
 		segments uint32 // at least
 		fits     bool
 	}{
-		{1, defaultMapBytes, 6600, true},
-		{2, defaultMapBytes, 6600, true},
-		{64, defaultMapBytes, 6200, true},
-		{256, defaultMapBytes, 5300, true},
-		{1024, defaultMapBytes, 2500, true},
+		{1, defaultMapBytes, 6500, true},
+		{2, defaultMapBytes, 6500, true},
+		{64, defaultMapBytes, 6100, true},
+		{256, defaultMapBytes, 5150, true},
+		{1024, defaultMapBytes, 2350, true},
 		{256, 22 << 20, fewestSegments, true},
 		{2, 4 << 20, 0, false},
 		{256, 4 << 20, 0, false},
@@ -40,7 +40,7 @@ func TestMapsFitTheirBound(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		sum, err := coreMapBytes(c.bound, c.cpus)
+		sum, err := coreMapBytes(spec, c.bound, c.cpus)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,8 +27,9 @@ const (
 // concurrent use, but for refresh and close, which one goroutine calls.
 type resources struct {
 	log *slog.Logger
-	// bound is that of all maps.
-	bound uint64
+	// bound is that of all maps, tracker are those of the tracker.
+	bound   uint64
+	tracker map[string]*ebpf.Map
 	// state is that of the modules when they were last looked at.
 	state string
 
@@ -42,8 +43,8 @@ type resources struct {
 	nextSweep uint64
 }
 
-func newResources(cfg Config) *resources {
-	return &resources{log: cfg.Logger, bound: cfg.MaxMapBytes}
+func newResources(cfg Config, tracker map[string]*ebpf.Map) *resources {
+	return &resources{log: cfg.Logger, bound: cfg.MaxMapBytes, tracker: tracker}
 }
 
 // refresh probes the RDMA core when it, or a part of it, was loaded since the
@@ -59,7 +60,7 @@ func (r *resources) refresh() (changed bool) {
 	if state == "" {
 		return true
 	}
-	side, missing, err := loadCore(r.bound, strings.Contains(state, userModule))
+	side, missing, err := loadCore(r.bound, r.tracker, strings.Contains(state, userModule))
 	if err != nil {
 		r.log.Warn("the control path is not seen in the kernel: CQ numbers, addresses and asynchronous events are missing", "error", err)
 		return true
@@ -126,7 +127,7 @@ func (r *resources) mapBytes() uint64 {
 	if r.side == nil {
 		return 0
 	}
-	return memoryOfMaps(r.side.collection.Maps)
+	return memoryOfMaps(ownMaps(r.side.collection.Maps, r.tracker))
 }
 
 // find returns what is known of a QP of a process.

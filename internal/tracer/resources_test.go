@@ -15,7 +15,7 @@ func TestResourcesWithoutCore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newResources(cfg)
+	r := newResources(cfg, nil)
 	defer r.close()
 	if _, ok := r.find(verbs.QueueID{QPNumber: 1}, "mlx5_0"); ok {
 		t.Error("a QP was found")

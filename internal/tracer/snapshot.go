@@ -211,7 +211,7 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	}
 	t.describeQueues(queues)
 	snapshot.Queues, snapshot.Ended = queues, t.ended.take()
-	snapshot.WQEs = wqeBalance(books, outstanding, t.unobserved, &counters)
+	snapshot.WQEs = wqeBalance(books, outstanding, t.libraries.unobserved, &counters)
 	for key, n := range books.emptied {
 		snapshot.Empty = append(snapshot.Empty, verbs.ReceiveEmpty{Process: key.process, Device: t.devices.name(key.device), Count: n})
 	}
@@ -265,7 +265,7 @@ func (t *Tracer) losses(counters *[bpf.TrackerCounterCOUNTERS]uint64) map[string
 			losses[name] = counters[counter]
 		}
 	}
-	losses[lostUnobserved] = t.unobserved
+	losses[lostUnobserved] = t.libraries.unobserved
 	losses["consumer_too_slow"] = t.dropped.Load()
 	losses["library_out_of_reach"] = t.missed.Load()
 	losses["undecodable_record"] = t.undecodable.Load()

@@ -87,12 +87,10 @@ type Tracer struct {
 	nextCQScan uint64
 	// unforgotten says that processes ended since the last scan.
 	unforgotten bool
-	// agent and costTick belong to the governor; unobserved counts work requests
-	// that were outstanding when their library ceased to be observed.
-	agent      agentShare
-	costTick   uint32
-	nextIdle   time.Time
-	unobserved uint64
+	// agent and costTick belong to the governor.
+	agent    agentShare
+	costTick uint32
+	nextIdle time.Time
 }
 
 // Start loads the programs, probes every verbs library that is installed or in
@@ -132,7 +130,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		completions: make(chan verbs.Completion, completionBuffer),
 		stuck:       make(chan verbs.Stuck, stuckBuffer),
 		async:       make(chan verbs.AsyncEvent, asyncBuffer),
-		resources:   newResources(cfg),
+		resources:   newResources(cfg, side.allMaps),
 		kernel:      newKernelVerbs(cfg, side),
 		stamps:      newCQEStamps(cfg.Logger),
 		libraries:   newLibraries(side, kind),
@@ -194,6 +192,7 @@ func (t *Tracer) begin(ctx context.Context) error {
 	t.resources.refresh()
 	t.run(func() { t.watchCore(background) })
 	t.look(func() { t.followExtended(background) })
+	t.look(func() { t.followLinked(background) })
 
 	if err := t.probeEverything(ctx); err != nil {
 		return err

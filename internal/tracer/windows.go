@@ -98,7 +98,7 @@ func (t *Tracer) settle(a *attachment) (settled bool, err error) {
 	err = a.closer.takeErrors()
 	if a.forsaken {
 		lost, resetErr := t.side.resetQueues(a.cookie)
-		t.unobserved += lost
+		t.libraries.unobserved += lost
 		a.forsaken = false
 		err = errors.Join(err, resetErr)
 	}

@@ -31,6 +31,7 @@ receivers:
     max_thread_cpu_ratio: 1
     max_agent_cpu_cores: 16
     collection_interval: 1s
+    routes: true
     error_mode: propagate
 SETTINGSexporters:
   file/metrics: {path: DIR/metrics.jsonl, flush_interval: 100ms}

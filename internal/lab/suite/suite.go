@@ -43,6 +43,8 @@ func All() []Test {
 		Test{"ibv_rc_pingpong is seen", pingpongIsSeen},
 		Test{"extended verbs are seen", extendedIsSeen},
 		Test{"ibv_rc_pingpong with ibv_qp_ex is seen", newPostSendIsSeen},
+		Test{"equal numbers on two devices stay apart", equalNumbersStayApart},
+		Test{"one library through two overlays is counted once", overlaysAreCountedOnce},
 		Test{"short-lived client is named", shortLivedIsNamed},
 		Test{"delay of 50 ms is seen", delayIsSeen},
 		Test{"loss is seen", lossIsSeen},
@@ -53,6 +55,7 @@ func All() []Test {
 		// up the first's.
 		Test{"clients running before the collector", clientsBefore},
 		Test{"collector stopped", collectorStopped},
+		Test{"statically linked client running before the collector", linkedIsSeen},
 		Test{"missing capability is named", missingCapability},
 		Test{"throughput of ib_write_bw", throughput},
 	)

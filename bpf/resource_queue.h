@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "libbpf/bpf_core_read.h"
+#include "maps/connected_qps.h"
+#include "maps/libraries.h"
+#include "maps/queues.h"
+#include "queue_end.h"
+#include "rdma_core.h"
+#include "resource_handle.h"
+#include "resource_types.h"
+
+/* What the kernel tells of queues of programs that have libibverbs linked in. Where
+ * it is a library of its own, its functions are probed and tell. */
+
+/* Connected QPs of which it is not known by which address their process knows them,
+ * read by user space. */
+volatile __u64 connections_unread = 0;
+
+/* The key of a QP of the current process; false for one of the kernel, and where
+ * its memory cannot be read. */
+static __always_inline bool tracked_key(struct queue_key *key, struct ib_qp *qp)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	__u64 handle = user_handle_of(BPF_CORE_READ(qp, uobject));
+
+	key->incarnation = incarnation_of(task);
+	key->tgid = bpf_get_current_pid_tgid() >> 32;
+	key->qp_num = BPF_CORE_READ(qp, qp_num);
+	/* An ibv_qp begins with the address of its ibv_context. */
+	return handle && !bpf_probe_read_user(&key->object, sizeof(key->object), (void *)handle);
+}
+
+static __always_inline struct queue *tracked_queue(struct queue_key *key)
+{
+	__u32 *slot = bpf_map_lookup_elem(&queue_index, key);
+
+	if (!slot)
+		return NULL;
+	__u32 index = *slot;
+	return bpf_map_lookup_elem(&queues, &index);
+}
+
+/* The library of a queue is that of its last post. */
+static __always_inline bool is_linked(struct queue *queue)
+{
+	__u32 cookie = queue->library;
+	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
+
+	return library && library->linked;
+}
+
+/* Nothing is outstanding on the QP any more. */
+static __always_inline void end_linked(struct ib_qp *qp, __u32 reason)
+{
+	struct queue_key key = {};
+
+	if (!tracked_key(&key, qp))
+		return;
+	bpf_map_delete_elem(&connected_qps, &key);
+	struct queue *queue = tracked_queue(&key);
+	if (queue && is_linked(queue))
+		end_queue(&key, queue, reason);
+}
+
+/* The QP is ready to receive. Its first send will find this. */
+static __always_inline void tell_connected(struct ib_qp *qp, struct kernel_qp *facts)
+{
+	struct queue_key key = {};
+
+	if (!facts->user_handle)
+		return;
+	if (!tracked_key(&key, qp)) {
+		__sync_fetch_and_add(&connections_unread, 1);
+		return;
+	}
+	struct queue *queue = tracked_queue(&key);
+	if (queue && queue->aligned_ns && !is_linked(queue))
+		return; /* libibverbs told. */
+	struct connected_qp told = {
+		.aligned_ns = bpf_ktime_get_ns(),
+		.remote_qp = facts->remote_qp,
+		.max_send_wr = facts->max_send_wr,
+		.signals_all = facts->signals_all,
+		.has_creation = !!(facts->known & QP_KNOWS_CREATION),
+		.port = facts->port,
+		.qp_type = facts->type,
+	};
+	bpf_map_update_elem(&connected_qps, &key, &told, BPF_ANY);
+}
+
+static __always_inline void state_reached(struct ib_qp *qp, struct kernel_qp *facts)
+{
+	if (facts->state == IB_QPS_RESET)
+		end_linked(qp, END_RESET);
+	if (facts->state == IB_QPS_RTR)
+		tell_connected(qp, facts);
+}
