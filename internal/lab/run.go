@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/report"
+	"github.com/rdmaradar/rdmaradar/internal/lab/suite"
 )
 
 // Boot is one run of the tests on one kernel.
@@ -106,7 +108,7 @@ func (b Boot) prepareShare(guestProgram string) (string, error) {
 		copyExecutable(collector, filepath.Join(share, "otelcol-rdma")),
 		copyExecutable(guestProgram, filepath.Join(share, "guest")),
 	}
-	for _, name := range verbsPrograms() {
+	for _, name := range builtPrograms() {
 		errs = append(errs, copyExecutable(filepath.Join(filepath.Dir(guestProgram), name), filepath.Join(share, name)))
 	}
 	return share, errors.Join(errs...)
@@ -114,7 +116,7 @@ func (b Boot) prepareShare(guestProgram string) (string, error) {
 
 func dropBinaries(share string) error {
 	var errs []error
-	for _, name := range append(verbsPrograms(), "otelcol-rdma", "guest") {
+	for _, name := range append(builtPrograms(), "otelcol-rdma", "guest") {
 		errs = append(errs, os.Remove(filepath.Join(share, name)))
 	}
 	return errors.Join(errs...)
@@ -147,15 +149,21 @@ func librariesOf(name string) []string {
 	}
 }
 
-// BuildGuest builds the guest program, static, and the verbs programs beside it.
-// It returns the path of the former in dir.
+// builtPrograms names what is built beside the guest program: the tests of the
+// tracer that change the kernel they run on, and the verbs programs.
+func builtPrograms() []string { return append(verbsPrograms(), suite.TracerTests) }
+
+// BuildGuest builds the guest program, and what it starts beside it. It returns the
+// path of the former in dir.
 func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
 	target := filepath.Join(dir, "guest")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", target, "./internal/lab/guest")
-	cmd.Dir = repository
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the guest program: %w: %s", err, out)
+	tests := filepath.Join(dir, suite.TracerTests)
+	err := errors.Join(
+		goStatic(ctx, repository, "build", "-trimpath", "-o", target, "./internal/lab/guest"),
+		goStatic(ctx, repository, "test", "-c", "-trimpath", "-tags", "guest", "-o", tests, "./internal/tracer"),
+	)
+	if err != nil {
+		return "", err
 	}
 	for _, name := range verbsPrograms() {
 		if err := buildVerbsProgram(ctx, repository, dir, name); err != nil {
@@ -163,6 +171,17 @@ func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
 		}
 	}
 	return target, nil
+}
+
+// goStatic runs the go command for a program that needs no libraries.
+func goStatic(ctx context.Context, repository string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = repository
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return nil
 }
 
 func buildVerbsProgram(ctx context.Context, repository, dir, name string) error {

@@ -63,3 +63,19 @@ func (c *collector) probesDrivers(ctx context.Context, modules []string) (said s
 	}
 	return said, err
 }
+
+// TracerTests is the program, built from the tests of the tracer with the tag guest,
+// of those that change the kernel they run on.
+const TracerTests = "tracer.test"
+
+// driversAreFound runs the tracer's own test of drivers that it does not know.
+func driversAreFound(ctx context.Context, g *Guest) (string, error) {
+	out, err := run(ctx, g.share+"/"+TracerTests, "-test.v", "-test.run", "^TestDriversAreFoundByTheirDevices$")
+	if err != nil {
+		return "", err
+	}
+	if !strings.Contains(out, "--- PASS: TestDriversAreFoundByTheirDevices") {
+		return "", fmt.Errorf("the test did not run: %s", out)
+	}
+	return "the verbs of rdma_rxe are found by its device as they are known by name", nil
+}
