@@ -17,7 +17,14 @@ const dumpTime = 30 * time.Second
 // was opened in. It needs no capability; resources of processes in other PID
 // namespaces have no PID. It is not safe for concurrent use.
 type Resources struct {
-	conn *netlink.Conn
+	conn connection
+}
+
+// connection is what is needed of a *netlink.Conn.
+type connection interface {
+	Execute(netlink.Message) ([]netlink.Message, error)
+	SetDeadline(time.Time) error
+	Close() error
 }
 
 // OpenResources connects to the RDMA subsystem. It fails where the kernel has

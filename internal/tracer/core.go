@@ -61,9 +61,10 @@ func coreMapBytes(tracker *ebpf.CollectionSpec, bound uint64, cpus int) (uint64,
 	return ownMapBytes(spec, tracker, cpus), nil
 }
 
-// loadCore loads the programs, with maps that fit a bound for all beside those of
-// the tracker, and attaches them to the functions that this kernel has; withUser says whether ib_uverbs is
-// loaded. missing lists the functions that it lacks and should have.
+// loadCore loads the programs, on the maps of the tracker and with own ones that fit
+// a bound for all, and attaches them to the functions that this kernel has; withUser
+// says whether ib_uverbs is loaded. missing lists the functions that it lacks and
+// should have.
 func loadCore(bound uint64, tracker map[string]*ebpf.Map, withUser bool) (side *coreSide, missing []string, err error) {
 	spec, err := coreSpec(bound)
 	if err != nil {

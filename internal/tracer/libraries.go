@@ -100,9 +100,10 @@ func (l *libraries) refuse(id provider.FileID) (again bool) {
 }
 
 // vacate detaches from what the inode of a file held before, whose places mean
-// nothing any more, and where more functions of it are to be probed. It returns the attachment that is to be waited for, without
-// the lock, until nothing is probed there; nil when nothing is. The kernel keeps
-// the instruction below a probe as long as any stands in its place.
+// nothing any more, and from the file itself where more of its functions are to be
+// probed. It returns the attachment that is to be waited for, without the lock,
+// until nothing is probed there; nil when nothing is. The kernel keeps the
+// instruction below a probe as long as any stands in its place.
 func (l *libraries) vacate(file provider.File) (*attachment, error) {
 	key := keyOf(file.ID)
 	if before := l.attachments[key]; before != nil && !before.serves(file) {

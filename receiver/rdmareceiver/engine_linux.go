@@ -72,7 +72,7 @@ func openHost(root string, logger *slog.Logger) (host, error) {
 		topology:       machineTopology{machine, newGPUs(machine, proc)},
 		rate:           machine.RateBytesPerSecond,
 		executable:     func(pid int) string { return executable(facts, pid) },
-		listQueuePairs: func() { listQueuePairs(root, logger) },
+		listQueuePairs: func() { listQueuePairs(root, openResources, logger) },
 		watchDevices: func(takes, counts func(string) bool) deviceSource {
 			counters := fabric.NewCounterReader(machine, interfaces{}, counts, logger, time.Now)
 			return fabric.NewSampler(machine, counters, takes, logger)
