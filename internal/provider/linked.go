@@ -130,7 +130,7 @@ func (f *Finder) analyseLinked(l *look, c *candidate, offsets map[uint64]Functio
 		return nil, f.unreadable(err)
 	}
 	defer func() { _ = file.Close() }()
-	library, left, err := f.inspectLinked(l, file, offsets, before)
+	library, left, err := f.inspectLinked(readingFile{file, l, obstacle{device: c.file.ID.Device}}, offsets, before)
 	if err != nil {
 		f.noteWrong(c.known, err)
 		return nil, err
@@ -142,14 +142,13 @@ func (f *Finder) analyseLinked(l *look, c *candidate, offsets map[uint64]Functio
 	return library, nil
 }
 
-func (f *Finder) inspectLinked(l *look, file io.ReaderAt, offsets map[uint64]Function, before *Library) (library *Library, left []uint64, err error) {
+func (f *Finder) inspectLinked(file io.ReaderAt, offsets map[uint64]Function, before *Library) (library *Library, left []uint64, err error) {
 	a, err := openLinked(file, f.machine)
 	if err != nil {
 		return nil, nil, err
 	}
 	f.count(func(c *Counters) { c.Analysed++ })
-	// The rest comes to an end by itself.
-	return a.inspectLinked(offsets, before, func() { l.enter(nowhere) })
+	return a.inspectLinked(offsets, before)
 }
 
 // addedTo returns the analysis so far, and whether one is to be made for functions

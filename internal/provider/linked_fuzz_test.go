@@ -40,7 +40,7 @@ func FuzzInspectLinked(f *testing.F) {
 			return
 		}
 		offsets := map[uint64]Function{uint64(poll): PollCQ, uint64(send): PostSend, uint64(recv): PostRecv, uint64(shared): PostSRQRecv}
-		library, _, err := a.inspectLinked(offsets, nil, func() {})
+		library, _, err := a.inspectLinked(offsets, nil)
 		checkResult(t, library, err, file)
 	})
 }

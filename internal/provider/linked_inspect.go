@@ -56,8 +56,8 @@ func (img *image) contains(text string) bool {
 
 // inspectLinked analyses functions of one driver at file offsets, besides those of
 // an earlier analysis, nil if there was none; left are the offsets that it leaves
-// out. computes is called when all that is needed of the file has been read.
-func (a *analysis) inspectLinked(offsets map[uint64]Function, before *Library, computes func()) (lib *Library, left []uint64, err error) {
+// out.
+func (a *analysis) inspectLinked(offsets map[uint64]Function, before *Library) (lib *Library, left []uint64, err error) {
 	addresses, left, err := a.driverAt(offsets)
 	if err != nil {
 		return nil, nil, err
@@ -90,7 +90,6 @@ func (a *analysis) inspectLinked(offsets map[uint64]Function, before *Library, c
 		return nil, nil, errEffort
 	}
 	lib.Notes = a.notes
-	computes()
 	a.addSites(lib)
 	return lib, left, nil
 }

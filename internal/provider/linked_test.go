@@ -284,7 +284,7 @@ func TestLinkedPassesOverWhatHangs(t *testing.T) {
 	r.process(7, p.root, p.line)
 	r.process(8, p.root, p.line)
 	f := r.finder()
-	f.patience = 20 * time.Millisecond
+	f.patience = 300 * time.Millisecond
 	hang := make(chan struct{})
 	for range 2 {
 		_, err := f.Linked(7, func(io.ReaderAt) (Handles, error) {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,21 @@ type look struct {
 }
 
 func (l *look) enter(o obstacle) { l.at.Store(&o) }
+
+// readingFile is a file whose every reading may be held up by its file system. What
+// is done in between is not.
+type readingFile struct {
+	io.ReaderAt
+	look   *look
+	behind obstacle
+}
+
+// ReadAt implements io.ReaderAt.
+func (r readingFile) ReadAt(p []byte, at int64) (int, error) {
+	r.look.enter(r.behind)
+	defer r.look.enter(nowhere)
+	return r.ReaderAt.ReadAt(p, at)
+}
 
 // patiently looks, and waits as long as there is progress. What holds it up is
 // passed over from then on until it goes on, also by the second attempt, which

@@ -1,9 +1,11 @@
 package provider
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -148,4 +150,34 @@ func TestClaim(t *testing.T) {
 		_, err := patiently(f, obstacle{pid: 1}, read)
 		require.NoError(t, err)
 	})
+}
+
+// A file whose reading does not come to an end holds up who reads it, and what is
+// done with what was read does not.
+func TestReadingFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFinder(t.TempDir())
+		server := make(chan struct{})
+		read := func(file io.ReaderAt, then time.Duration) error {
+			_, err := patiently(f, obstacle{pid: 1}, func(l *look) (int, error) {
+				n, err := readingFile{file, l, obstacle{device: 1}}.ReadAt(make([]byte, 1), 0)
+				time.Sleep(then)
+				return n, err
+			})
+			return err
+		}
+		require.NoError(t, read(strings.NewReader("text"), 10*patience))
+		require.ErrorIs(t, read(hangingFile(server), 0), ErrHangs)
+		assert.Equal(t, []string{obstacle{device: 1}.String()}, f.Hanging())
+		close(server)
+		synctest.Wait()
+		assert.Empty(t, f.Hanging())
+	})
+}
+
+type hangingFile chan struct{}
+
+func (f hangingFile) ReadAt([]byte, int64) (int, error) {
+	<-f
+	return 0, io.EOF
 }
