@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
 )
 
@@ -129,14 +127,6 @@ func (g *Guest) launchCollector(m mode, wrapper ...string) (*collector, error) {
 		spansTail:   otlp.NewTail(filepath.Join(dir, "traces.jsonl")),
 		logsTail:    otlp.NewTail(filepath.Join(dir, "logs.jsonl")),
 	}, nil
-}
-
-// setNice sets the priority of all threads, which are a process group of their own.
-func (c *collector) setNice(n int) error {
-	if err := unix.Setpriority(unix.PRIO_PGRP, c.pid(), n); err != nil {
-		return fmt.Errorf("niceness of the collector: %w", err)
-	}
-	return nil
 }
 
 // stopCollector ends the collector as a service manager does and expects

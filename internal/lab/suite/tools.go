@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -102,15 +101,10 @@ const (
 // startPingpong starts a pair of ibv_rc_pingpong that sleep until an event, with
 // messages of one packet.
 func (g *Guest) startPingpong(ctx context.Context, messages int, options ...string) (client, server *process, err error) {
-	return g.startPingpongBy(ctx, nil, messages, options...)
-}
-
-// startPingpongBy prefixes both by the words of a wrapper.
-func (g *Guest) startPingpongBy(ctx context.Context, wrapper []string, messages int, options ...string) (client, server *process, err error) {
 	args := func(device string, peer ...string) []string {
-		return append(append(slices.Clone(wrapper),
+		return append([]string{
 			pingpong, "-e", "-d", device, "-g", fmt.Sprint(gidIndex), "-s", "512", "-n", fmt.Sprint(messages),
-		), append(options, peer...)...)
+		}, append(options, peer...)...)
 	}
 	server, err = g.start("server", args(serverDevice)...)
 	if err != nil {
