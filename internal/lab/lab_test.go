@@ -57,8 +57,9 @@ func TestLab(t *testing.T) {
 	pattern, names := selected(t)
 	kernels := make([]report.Kernel, len(lines))
 	var guests errgroup.Group
-	// An emulated CPU is a thread that is never idle for long.
-	guests.SetLimit(runtime.NumCPU())
+	// An emulated CPU is a thread that is never idle for long. GOMAXPROCS knows the
+	// limits of a container, too.
+	guests.SetLimit(runtime.GOMAXPROCS(0))
 	for i, line := range lines {
 		boot := Boot{Repository: repository, Kernel: line, Tests: names, Pattern: pattern, Timeout: guestTimeout}
 		guests.Go(func() error {

@@ -30,6 +30,8 @@ type Run struct {
 	Iterations int
 	// Size is -s, in bytes.
 	Size int
+	// Events lets both sides sleep until the event of a completion (-e).
+	Events bool
 	// Port is the TCP port where the server waits, DefaultPort when 0.
 	Port int
 }
@@ -109,6 +111,9 @@ func (r Run) Arguments(device string, gidIndex int, peer string) []string {
 	switch r.Tool {
 	case WriteLatency, SendLatency, ReadLatency:
 		args = append(args, "-U")
+	}
+	if r.Events {
+		args = append(args, "-e")
 	}
 	if r.Port != 0 {
 		args = append(args, "-p", fmt.Sprint(r.Port))

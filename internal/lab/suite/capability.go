@@ -41,7 +41,7 @@ func (g *Guest) refusal(ctx context.Context, capability string) (string, error) 
 	case <-c.done:
 	case <-ctx.Done():
 		return "", ctx.Err()
-	case <-time.After(60 * time.Second):
+	case <-time.After(2 * patience):
 		return "", fmt.Errorf("without CAP_%s the collector runs on, with error_mode propagate: %s", strings.ToUpper(capability), c.outputTail())
 	}
 	if c.status == nil {

@@ -234,7 +234,7 @@ func (c *collector) telemetry(ctx context.Context) (otlp.Metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(request)
+	response, err := (&http.Client{Timeout: patience}).Do(request)
 	if err != nil {
 		return nil, err
 	}

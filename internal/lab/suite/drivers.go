@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
 )
@@ -42,7 +41,7 @@ func driversAreProbed(ctx context.Context, g *Guest) (said string, err error) {
 
 // probesDrivers waits until the verbs of all drivers are probed.
 func (c *collector) probesDrivers(ctx context.Context, modules []string) (said string, err error) {
-	err = waitFor(ctx, 2*time.Minute, fmt.Sprintf("%v are probed", modules), func() (bool, error) {
+	err = waitFor(ctx, collectorStart, fmt.Sprintf("%v are probed", modules), func() (bool, error) {
 		telemetry, err := c.telemetry(ctx)
 		if err != nil {
 			return false, err

@@ -230,7 +230,7 @@ func (g *Guest) collectorGoes(ctx context.Context, end func() error) (string, er
 	if exited, status := p.client.exited(); exited {
 		return "", fmt.Errorf("the client ended (%v) with or before the collector: %s", status, p.client.outputTail())
 	}
-	if err := clearNetem(ctx); err != nil {
+	if err := hasten(ctx); err != nil {
 		return "", err
 	}
 	if _, err := p.wait(ctx, 2*patience); err != nil {

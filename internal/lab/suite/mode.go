@@ -161,7 +161,7 @@ func sitesAreReached(ctx context.Context, g *Guest) (string, error) {
 		return "", err
 	}
 	// The rest needs no time.
-	if err := clearNetem(ctx); err != nil {
+	if err := hasten(ctx); err != nil {
 		return "", err
 	}
 	if _, err := p.wait(ctx, 2*patience); err != nil {

@@ -3,6 +3,7 @@ package suite
 import (
 	"bytes"
 	"debug/elf"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -285,27 +286,33 @@ func TestMidstreamIsRight(t *testing.T) {
 	}
 }
 
-func TestStallsExplainSlowSpans(t *testing.T) {
-	const times = "100.000000\n100.005200\n100.010400\n100.050400\n100.055000\n100.063900\n100.0"
-	gaps, err := gapsIn(times)
-	if err != nil || len(gaps) != 1 || gaps[0].to.Sub(gaps[0].from) != 40*time.Millisecond {
-		t.Fatalf("gaps %v, %v", gaps, err)
+func TestAccountedFor(t *testing.T) {
+	const quick, slow = 6 * time.Millisecond, 25 * time.Millisecond
+	of := func(quicks, slows int) []time.Duration {
+		return append(slices.Repeat([]time.Duration{quick}, quicks), slices.Repeat([]time.Duration{slow}, slows)...)
 	}
-	span := func(from, to int64) otlp.Span {
-		return otlp.Span{Start: time.UnixMilli(from), End: time.UnixMilli(to)}
+	tests := []struct {
+		name    string
+		spans   int
+		theirs  []time.Duration
+		allSlow bool
+		fails   bool
+	}{
+		{"none slow", 0, of(99, 0), false, false},
+		{"the unreported one", 1, of(99, 0), false, false},
+		{"two of which the client knows nothing", 2, of(99, 0), false, true},
+		{"as many as the client saw", 9, of(90, 9), false, false},
+		{"seen by the client alone", 0, of(90, 9), false, false},
+		{"nothing said", 50, of(40, 60), true, true},
+		{"too many however slow", 62, of(40, 60), false, true},
 	}
-	spans := []otlp.Span{
-		span(100_005, 100_055), // 50 ms, 40 of them stalled
-		span(100_030, 100_075), // 45 ms, 20 of them stalled
-		span(100_055, 100_080), // 25 ms, none stalled
-	}
-	if got := unexplained(spans, gaps); len(got) != 2 || got[0].Start != spans[1].Start {
-		t.Errorf("unexplained %v", got)
-	}
-	for _, bad := range []string{"", "x\n", "100.000000"} {
-		if _, err := gapsIn(bad); err == nil {
-			t.Errorf("%q: no error", bad)
-		}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := accountedFor(make([]otlp.Span, tt.spans), tt.theirs)
+			if (err != nil) != tt.fails || errors.Is(err, errAllSlow) != tt.allSlow {
+				t.Errorf("err = %v", err)
+			}
+		})
 	}
 }
 
