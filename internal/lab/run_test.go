@@ -58,7 +58,7 @@ func TestPrepareShareStartsAfresh(t *testing.T) {
 		}
 	}
 	stale := filepath.Join(dir, "out/lab/guest-6.1/events.jsonl")
-	for _, f := range append(verbsPrograms(), "bin/otelcol-rdma", "guest") {
+	for _, f := range append(builtPrograms(), "bin/otelcol-rdma", "guest") {
 		if err := os.WriteFile(filepath.Join(dir, f), []byte(f), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestPrepareShareStartsAfresh(t *testing.T) {
 	if exists(stale) {
 		t.Error("the results of an earlier run are still there")
 	}
-	for _, f := range append(verbsPrograms(), "guest", "otelcol-rdma") {
+	for _, f := range append(builtPrograms(), "guest", "otelcol-rdma") {
 		info, err := os.Stat(filepath.Join(share, f))
 		if err != nil || info.Mode().Perm()&0o111 == 0 {
 			t.Errorf("%s: %v, %v", f, info, err)
