@@ -77,7 +77,7 @@ func load(cfg Config, kind linkKind) (*kernelSide, error) {
 		watches = false
 		delete(spec.Programs, fileWatcher)
 	}
-	collection, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
+	collection, err := newCollection(spec, shared)
 	if err != nil {
 		return nil, loadError(err)
 	}
