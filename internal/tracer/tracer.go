@@ -146,7 +146,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		looking:     map[uint32]chan struct{}{},
 		extended:    make(chan struct{}, 1),
 	}
-	t.finder = provider.NewFinder(rooted(cfg.Root, "/proc")).WithCache(cache).WithSpawn(t.look)
+	t.finder = provider.NewFinder(rooted(cfg.Root, "/proc")).WithFiles(cfg.takesFile).WithCache(cache).WithSpawn(t.look)
 	t.devices = newDevices(side, cfg, newRates(cfg.Rate, t.refreshDevices))
 	t.kernel.newLibrary, t.kernel.freeLibrary = t.newLibrary, t.freeLibrary
 	if err := t.begin(ctx); err != nil {
