@@ -2,6 +2,7 @@ package tracer
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"runtime"
@@ -18,15 +19,15 @@ const mostVerifiers = 4
 
 // newCollection is ebpf.NewCollectionWithOptions with the programs loaded on several
 // CPUs at once. Most of a start is the kernel verifying programs, which it does for
-// each apart.
-func newCollection(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*ebpf.Collection, error) {
+// each apart. Once the context has ended, no further one is begun.
+func newCollection(ctx context.Context, spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*ebpf.Collection, error) {
 	withoutPrograms := *spec
 	withoutPrograms.Programs = nil
 	collection, err := ebpf.NewCollectionWithOptions(&withoutPrograms, ebpf.CollectionOptions{MapReplacements: shared})
 	if err != nil {
 		return nil, err
 	}
-	collection.Programs, err = loadPrograms(spec, collection.Maps)
+	collection.Programs, err = loadPrograms(ctx, spec, collection.Maps)
 	if err != nil {
 		collection.Close()
 		return nil, err
@@ -36,7 +37,7 @@ func newCollection(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*ebp
 
 // loadPrograms loads the programs of a spec on maps that are there. After an error
 // it begins no further program, and keeps none.
-func loadPrograms(spec *ebpf.CollectionSpec, on map[string]*ebpf.Map) (map[string]*ebpf.Program, error) {
+func loadPrograms(ctx context.Context, spec *ebpf.CollectionSpec, on map[string]*ebpf.Map) (map[string]*ebpf.Program, error) {
 	var (
 		verifiers sync.WaitGroup
 		mu        sync.Mutex
@@ -49,6 +50,10 @@ func loadPrograms(spec *ebpf.CollectionSpec, on map[string]*ebpf.Map) (map[strin
 		mu.Lock()
 		defer mu.Unlock()
 		if len(waiting) == 0 || len(errs) > 0 {
+			return "", false
+		}
+		if err := ctx.Err(); err != nil {
+			errs = append(errs, err)
 			return "", false
 		}
 		name, waiting = waiting[0], waiting[1:]

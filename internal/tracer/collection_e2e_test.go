@@ -3,6 +3,7 @@
 package tracer
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strconv"
@@ -21,7 +22,7 @@ func TestRefusedProgramKeepsNone(t *testing.T) {
 	for n := range 6 {
 		spec.Programs["good_"+strconv.Itoa(n)] = programOf(2)
 	}
-	collection, err := newCollection(spec, nil)
+	collection, err := newCollection(t.Context(), spec, nil)
 	if err != nil || len(collection.Programs) != len(spec.Programs) {
 		t.Fatalf("%d programs, %v", len(collection.Programs), err)
 	}
@@ -29,12 +30,22 @@ func TestRefusedProgramKeepsNone(t *testing.T) {
 
 	before := openFiles(t)
 	spec.Programs["bad"] = programOf(1) // It returns what it has not set.
-	_, err = newCollection(spec, nil)
+	_, err = newCollection(t.Context(), spec, nil)
 	if verifier := new(ebpf.VerifierError); !errors.As(err, &verifier) || !strings.Contains(err.Error(), "program bad") {
 		t.Errorf("the error is %v", err)
 	}
 	if after := openFiles(t); after != before {
 		t.Errorf("%d files are open, %d before", after, before)
+	}
+}
+
+// Whoever ends a start that has only begun does not wait for the verifier.
+func TestEndedContextLoadsNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	spec := &ebpf.CollectionSpec{Programs: map[string]*ebpf.ProgramSpec{"one": programOf(2)}}
+	if _, err := newCollection(ctx, spec, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
 	}
 }
 

@@ -115,7 +115,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	side, err := load(cfg, kind)
+	side, err := load(ctx, cfg, kind)
 	if err != nil {
 		return nil, err
 	}
