@@ -211,7 +211,7 @@ func TestAttachAndDetachUnderLoad(t *testing.T) {
 	w := startWorkload(t, "nccl", "--seconds", "50")
 	w.waitReady()
 	w.release()
-	for i := range 5 {
+	for i := range 3 {
 		cfg := everything
 		tr, err := tracer.Start(t.Context(), tracer.OnlyFilesUnder(cfg, home(t)))
 		if err != nil {

@@ -21,8 +21,8 @@ func TestMidstream(t *testing.T) {
 		timed          bool
 	}{
 		{"rising wr_ids", "rate", []string{"--rate", "50000", "--qps", "1"}, matched(10000), true},
-		{"one wr_id", "perftest-lat", nil, seen(200000), false},
-		{"one wr_id, long runs", "perftest", nil, seen(4000), false},
+		{"one wr_id", "perftest-lat", nil, seen(100000), false},
+		{"one wr_id, long runs", "perftest", nil, seen(2000), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			beside(t)
@@ -43,7 +43,7 @@ func TestMidstream(t *testing.T) {
 // A drain aligns a queue on which all wr_ids are equal.
 func TestDrainAligns(t *testing.T) {
 	beside(t)
-	r := joinMidstream(t, matched(20000), "perftest-lat", "--rate", "20000", "--pause-after", "15000", "--pause-ms", "1500")
+	r := joinMidstream(t, matched(20000), "perftest-lat", "--rate", "20000", "--pause-after", "15000", "--pause-ms", "2500")
 	r.checkBooks()
 	r.checkPairs()
 	if got := r.completions(); got.Matched < 20000 || got.Unsynced == 0 {
