@@ -72,6 +72,7 @@ func TestEveryScenarioAtSites(t *testing.T) {
 	learnExtended(t, tr, "ext-both")
 	for _, scenario := range verbsim.Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
+			learnDatagrams(t, tr, collected, scenario)
 			r := followWith(t, tr, collected, scenario, "--seconds", "0.5")
 			pairs := r.checkScenario(scenario)
 			if scenario == "late-poller" || scenario == "slow-device" {
@@ -97,6 +98,7 @@ func TestEveryScenarioInWindows(t *testing.T) {
 	learnExtended(t, tr, "ext-both")
 	for _, scenario := range verbsim.Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
+			learnDatagrams(t, tr, collected, scenario)
 			r := followWith(t, tr, collected, scenario, "--seconds", "0.5")
 			for _, p := range r.checkScenario(scenario) {
 				if p.seen.Known.Has(verbs.StageSubmit) || !p.seen.Known.Has(verbs.StagePost) {
