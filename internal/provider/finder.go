@@ -83,6 +83,7 @@ type Finder struct {
 	cache    *Cache
 	patience time.Duration
 	spawn    func(func())
+	takes    func(path string) bool
 
 	// mutex guards what follows and the results of the files. It is never held
 	// while something is read.
@@ -109,6 +110,7 @@ func NewFinder(procRoot string) *Finder {
 	}
 	return &Finder{
 		proc: procRoot, machine: machine, patience: patience, spawn: func(look func()) { go look() },
+		takes: func(string) bool { return true },
 		files: map[inodeKey]*known{}, analyses: map[analysisKey]*Library{},
 		claimed: map[any]chan struct{}{}, hanging: map[obstacle]int{},
 	}
@@ -119,6 +121,13 @@ func NewFinder(procRoot string) *Finder {
 // comes before any other use.
 func (f *Finder) WithSpawn(spawn func(look func())) *Finder {
 	f.spawn = spawn
+	return f
+}
+
+// WithFiles leaves out the files whose paths, as their processes see them, the
+// function does not take, and returns the Finder. It comes before any other use.
+func (f *Finder) WithFiles(takes func(path string) bool) *Finder {
+	f.takes = takes
 	return f
 }
 
@@ -239,7 +248,7 @@ func (f *Finder) process(l *look, pid int, others *fileSet) ([]File, error) {
 	var found []candidate
 	for i := range mappings {
 		m := &mappings[i]
-		if others.has(m.key) {
+		if !f.takes(m.path) || others.has(m.key) {
 			continue
 		}
 		c, err := f.examineAt(l, pid, m)

@@ -106,6 +106,25 @@ func TestFinderProcess(t *testing.T) {
 	assert.NoError(t, opened.Close())
 }
 
+// TestFinderLeavesFilesOut: a file that is not taken is not read, in a process or
+// installed.
+func TestFinderLeavesFilesOut(t *testing.T) {
+	r := newRecorded(t)
+	root := r.container(map[string][]byte{
+		"usr/lib/libibverbs.so.1": testVerbs(), "opt/libA.so": testVerbs(), "opt/libB.so": testProvider(), "other/libC.so": testProvider(),
+	})
+	at := func(name string) string { return r.maps(filepath.Join(root, name), name) }
+	r.process(10, root, at("/opt/libA.so"), at("/opt/libB.so"), at("/other/libC.so"))
+	f := r.finder().WithFiles(func(path string) bool { return strings.HasPrefix(path, "/opt/") })
+	found, err := f.Process(10)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"/opt/libA.so verbs", "/opt/libB.so provider"}, names(found))
+	installed, err := f.Installed(root)
+	require.NoError(t, err)
+	assert.Empty(t, installed)
+	assert.EqualValues(t, 2, f.Counters().Examined)
+}
+
 // TestFinderSharesAnalyses: copies of a library are analysed once; a copy
 // with another table is not taken for the same.
 func TestFinderSharesAnalyses(t *testing.T) {

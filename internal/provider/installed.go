@@ -34,6 +34,9 @@ func (f *Finder) installed(l *look, root string) ([]File, error) {
 	var found []candidate
 	seen := map[FileID]bool{}
 	for _, name := range installedNames(root) {
+		if !f.takes(name) {
+			continue
+		}
 		l.enter(obstacle{})
 		c, err := f.examineInstalled(l, root, name)
 		switch {

@@ -47,6 +47,7 @@ func hangingHost(t *testing.T) (root string, release func()) {
 // probes in place after the end.
 func TestCloseDoesNotWaitForWhatHangs(t *testing.T) {
 	requireRoot(t)
+	t.Parallel()
 	root, release := hangingHost(t)
 	var log bytes.Buffer
 	tr, err := tracer.Start(t.Context(), tracer.Config{Root: root, Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -82,6 +83,7 @@ func TestCloseDoesNotWaitForWhatHangs(t *testing.T) {
 
 func TestStartEndsWithItsContext(t *testing.T) {
 	requireRoot(t)
+	t.Parallel()
 	root, release := hangingHost(t)
 	defer release()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -93,6 +95,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 
 // Firmware that hangs when it is asked for the rate holds up nothing.
 func TestRateThatNobodyTells(t *testing.T) {
+	beside(t)
 	answer := make(chan struct{})
 	defer close(answer)
 	tr := startTracer(t, tracer.Config{Threshold: 50 * time.Microsecond, Rate: func(string) (float64, bool) {

@@ -54,7 +54,7 @@ type Config struct {
 	// entries of CQs. Once a device's clock is calibrated, they tell when a slow
 	// completion was written. It is experimental: it has not been run on hardware.
 	CQETimestamps bool
-	// takesFile selects the libraries that are probed; nil takes all. It lets
+	// takesFile selects the files that are looked at; nil takes all. It lets
 	// tests look at their own alone.
 	takesFile func(path string) bool
 	// evidenceEvery is evidenceEvery of evidence.go when it is 0. It lets tests
@@ -106,6 +106,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.TakesDevice == nil {
 		c.TakesDevice = func(string) bool { return true }
+	}
+	if c.takesFile == nil {
+		c.takesFile = func(string) bool { return true }
 	}
 	if c.NewProcess == nil {
 		c.NewProcess = func(verbs.ProcessID, string) {}

@@ -4,7 +4,6 @@ package tracer_test
 
 import (
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +34,7 @@ func startLatePoller(t *testing.T) *workload {
 // poller, once its clock is proven, which takes some seconds.
 func TestTimeStampsTellTheLatePoller(t *testing.T) {
 	requireRoot(t)
-	stop, err := keepMapped(mlx5Provider)
+	stop, err := keepMapped(home(t), mlx5Provider)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,18 +50,16 @@ func TestTimeStampsTellTheLatePoller(t *testing.T) {
 		}
 		return uint64(ts.Nano())
 	}
-	time.Sleep(12 * time.Second)
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && !tracer.ClockProven(tr); {
+		time.Sleep(100 * time.Millisecond)
+	}
 	proven := untilNow()
 	for deadline := time.Now().Add(25 * time.Second); time.Now().Before(deadline) && r.toldSince(proven) < 400; {
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
-	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	w.stop()
 	r.truth, r.records = w.wait()
-	time.Sleep(600 * time.Millisecond)
-	r.seen = r.collected.settle()
-	r.after = snapshot(t, tr)
+	r.settle(tr)
 	r.checkBooks()
 	pairs, wrong := r.pairs()
 	for _, problem := range wrong {

@@ -136,9 +136,6 @@ func (t *Tracer) probeFile(file provider.File) (left *attachment, err error) {
 }
 
 func (t *Tracer) wants(file provider.File) bool {
-	if t.cfg.takesFile != nil && !t.cfg.takesFile(file.DisplayPath) {
-		return false
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.closed && t.libraries.wants(file)

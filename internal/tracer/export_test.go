@@ -47,6 +47,9 @@ func DriverFunctions(t *Tracer, module string) []string {
 	return nil
 }
 
+// ReportsEveryOne reports whether every completion is delivered, however fast.
+func ReportsEveryOne(t *Tracer) bool { return t.cfg.Threshold == 0 }
+
 // EvidenceEvery looks at empty polls more often than is good for a poller.
 func EvidenceEvery(cfg Config, every time.Duration) Config {
 	cfg.evidenceEvery = every
@@ -108,6 +111,18 @@ func TrustsSites(t *Tracer) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// ClockProven reports whether the clock of a device is calibrated.
+func ClockProven(t *Tracer) bool {
+	t.stamps.mu.Lock()
+	defer t.stamps.mu.Unlock()
+	for _, clock := range t.stamps.clocks {
+		if clock.proven {
+			return true
+		}
+	}
+	return false
 }
 
 // DigestedKinds are the kinds of objects whose functions the kernel side has told

@@ -4,7 +4,6 @@ package tracer_test
 
 import (
 	"errors"
-	"syscall"
 	"testing"
 	"time"
 
@@ -14,7 +13,7 @@ import (
 // TestFactsOfTracedProcess: the incarnation that the kernel side tells is that of
 // the process in /proc, as user space compares them.
 func TestFactsOfTracedProcess(t *testing.T) {
-	requireRoot(t)
+	beside(t)
 	tr := startTracer(t, everything)
 	w := startWorkload(t, "perftest", "--seconds", "30")
 	w.waitReady()
@@ -43,8 +42,6 @@ func TestFactsOfTracedProcess(t *testing.T) {
 	if !found {
 		t.Error("no queue of the process was seen")
 	}
-	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	w.stop()
 	w.wait()
 }

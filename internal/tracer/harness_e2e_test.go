@@ -3,15 +3,9 @@
 package tracer_test
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -41,7 +35,7 @@ func startTracer(t *testing.T, cfg tracer.Config) *tracer.Tracer {
 func startTracerLogging(t *testing.T, cfg tracer.Config, log io.Writer) *tracer.Tracer {
 	t.Helper()
 	requireRoot(t)
-	cfg = tracer.OnlyFilesUnder(cfg, private)
+	cfg = tracer.OnlyFilesUnder(cfg, home(t))
 	cfg.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	tr, err := tracer.Start(t.Context(), cfg)
 	if err != nil {
@@ -62,87 +56,10 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// private is a directory with copies of the simulator and of libibverbs: files
-// of its own, on which nobody else hits the probes.
-var private string
-
-func TestMain(m *testing.M) {
-	code, err := runPrivately(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
-}
-
-func runPrivately(m *testing.M) (int, error) {
-	dir, err := os.MkdirTemp("", "tracer-e2e-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(dir)
-	private = dir
-	files, err := filepath.Glob("/usr/lib/*/libibverbs.so.1")
-	if err != nil || len(files) == 0 {
-		return 0, errors.New("libibverbs.so.1 is not installed: scripts/setup.sh demo")
-	}
-	for _, name := range []string{"verbsim", "libverbsim-rdmav34.so", "libverbsim-rdmav34-nocet.so", mlx5Provider} {
-		files = append(files, filepath.Join("../../bin", name))
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return 0, fmt.Errorf("%w: make verbsim builds the simulator", err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), content, 0o700); err != nil {
-			return 0, err
-		}
-	}
-	for _, name := range []string{"libverbsim-rdmav34.so", "libverbsim-rdmav34-nocet.so"} {
-		stop, err := keepMapped(name)
-		if err != nil {
-			return 0, err
-		}
-		defer stop()
-	}
-	return m.Run(), nil
-}
-
-// keepMapped runs a process that has the libraries mapped and does nothing: a
-// tracer that starts finds them, as it finds those that are installed.
-func keepMapped(provider string) (stop func(), err error) {
-	ready := filepath.Join(private, provider+".ready")
-	command := exec.Command(filepath.Join(private, "verbsim"), "perftest-lat", "--requests", "1",
-		"--provider", filepath.Join(private, provider), "--ready-file", ready, "--wait-file", filepath.Join(private, "never"))
-	command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+private)
-	if err := command.Start(); err != nil {
-		return nil, err
-	}
-	stop = func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	}
-	for range 400 {
-		if _, err := os.Stat(ready); err == nil {
-			return stop, nil
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	stop()
-	return nil, fmt.Errorf("%s was not ready within 4 s", provider)
-}
-
-func binary(_ *testing.T, name string) string { return filepath.Join(private, name) }
-
-// simulator is a run of verbsim with the private libraries.
-func simulator(ctx context.Context, t *testing.T, scenario string, flags ...string) *exec.Cmd {
-	command := verbsim.Command(ctx, binary(t, "verbsim"), scenario, flags...)
-	command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+private)
-	return command
-}
-
 // collector gathers what the tracer delivers until it is closed.
 type collector struct {
+	// everyOne says that every completion is reported, not slow ones alone.
+	everyOne    bool
 	mu          sync.Mutex
 	completions []verbs.Completion
 	stuck       []verbs.Stuck
@@ -150,7 +67,7 @@ type collector struct {
 }
 
 func collect(tr *tracer.Tracer) *collector {
-	c := &collector{}
+	c := &collector{everyOne: tracer.ReportsEveryOne(tr)}
 	go func() {
 		for completion := range tr.Completions() {
 			c.mu.Lock()
@@ -169,94 +86,11 @@ func collect(tr *tracer.Tracer) *collector {
 	return c
 }
 
-// settle waits until nothing new arrives.
-func (c *collector) settle() []verbs.Completion {
-	for last := -1; ; {
-		c.mu.Lock()
-		n := len(c.completions)
-		c.mu.Unlock()
-		if n == last {
-			break
-		}
-		last = n
-		time.Sleep(300 * time.Millisecond)
-	}
+// told are the completions so far.
+func (c *collector) told() []verbs.Completion {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.completions
-}
-
-// workload is a running verbsim.
-type workload struct {
-	t                                    *testing.T
-	command                              *exec.Cmd
-	truthFile, recordsFile, ready, start string
-	output                               bytes.Buffer
-}
-
-// startWorkload starts a scenario, which waits with its queues set up.
-func startWorkload(t *testing.T, scenario string, flags ...string) *workload {
-	t.Helper()
-	dir := t.TempDir()
-	w := &workload{
-		t:           t,
-		truthFile:   filepath.Join(dir, "truth.json"),
-		recordsFile: filepath.Join(dir, "records.bin"),
-		ready:       filepath.Join(dir, "ready"),
-		start:       filepath.Join(dir, "start"),
-	}
-	flags = append([]string{
-		"--truth", w.truthFile, "--truth-records", w.recordsFile,
-		"--ready-file", w.ready, "--wait-file", w.start,
-	}, flags...)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	t.Cleanup(cancel)
-	w.command = simulator(ctx, t, scenario, flags...)
-	w.command.Stdout, w.command.Stderr = &w.output, &w.output
-	if err := w.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
-func (w *workload) waitReady() {
-	w.t.Helper()
-	waitForFile(w.t, w.ready, 20*time.Second)
-}
-
-func (w *workload) release() {
-	w.t.Helper()
-	if err := os.WriteFile(w.start, nil, 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// wait lets the workload end and reads what it says happened. Its own checks
-// must hold: being traced changes nothing.
-func (w *workload) wait() (verbsim.Truth, []verbsim.Record) {
-	w.t.Helper()
-	if err := w.command.Wait(); err != nil {
-		w.t.Fatalf("%v: %v\n%s", w.command.Args, err, w.output.String())
-	}
-	truth, err := verbsim.Read(w.truthFile)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	records, err := verbsim.ReadRecordsFile(w.recordsFile)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return truth, records
-}
-
-func waitForFile(t *testing.T, path string, limit time.Duration) {
-	t.Helper()
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-	}
-	t.Fatalf("%s did not appear within %v", path, limit)
 }
 
 // run is one scenario as both sides saw it.
@@ -292,9 +126,29 @@ func followWith(t *testing.T, tr *tracer.Tracer, collected *collector, scenario 
 func (r *run) finish(tr *tracer.Tracer, w *workload) {
 	r.t.Helper()
 	r.truth, r.records = w.wait()
-	time.Sleep(200 * time.Millisecond)
-	r.seen = r.collected.settle()
-	r.after = snapshot(r.t, tr)
+	r.settle(tr)
+}
+
+// settle waits until every completion that was matched has been told, or was
+// dropped. A tracer that reports slow ones alone has told all once nothing new
+// arrives.
+func (r *run) settle(tr *tracer.Tracer) {
+	r.t.Helper()
+	const quiet, limit = 500 * time.Millisecond, 20 * time.Second
+	last, since := -1, time.Now()
+	for begin := time.Now(); time.Since(begin) < limit; time.Sleep(20 * time.Millisecond) {
+		r.after = snapshot(r.t, tr)
+		r.seen = r.collected.told()
+		if len(r.seen) != last {
+			last, since = len(r.seen), time.Now()
+		}
+		dropped := r.after.Losses["ring_buffer_full"] + r.after.Losses["consumer_too_slow"]
+		all := uint64(len(r.seen))+dropped == r.after.Completions.Matched
+		if r.collected.everyOne && all || !r.collected.everyOne && time.Since(since) > quiet {
+			return
+		}
+	}
+	r.t.Logf("%d completions were matched, %d told: after %v no more is waited for", r.after.Completions.Matched, len(r.seen), limit)
 }
 
 func snapshot(t *testing.T, tr *tracer.Tracer) verbs.Snapshot {

@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,7 +48,7 @@ type kernelSide struct {
 // fileWatcher is a program that not every kernel takes.
 const fileWatcher = bpf.TrackerProgMapFile
 
-func load(cfg Config, kind linkKind) (*kernelSide, error) {
+func load(ctx context.Context, cfg Config, kind linkKind) (*kernelSide, error) {
 	// Only kernels before 5.11 charge maps to this limit; elsewhere it is a
 	// no-op that needs no capability.
 	if err := rlimit.RemoveMemlock(); err != nil {
@@ -77,7 +78,7 @@ func load(cfg Config, kind linkKind) (*kernelSide, error) {
 		watches = false
 		delete(spec.Programs, fileWatcher)
 	}
-	collection, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
+	collection, err := newCollection(ctx, spec, shared)
 	if err != nil {
 		return nil, loadError(err)
 	}

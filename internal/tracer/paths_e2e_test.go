@@ -18,7 +18,7 @@ func overlays(t *testing.T) []string {
 	t.Helper()
 	requireRoot(t)
 	const name = "libverbsim-rdmav34.so"
-	dir, err := os.MkdirTemp(private, "overlays-")
+	dir, err := os.MkdirTemp(home(t), "overlays-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +56,7 @@ func overlays(t *testing.T) []string {
 // paths: once both were probed, one of them goes and the other one counts what
 // both containers do, exactly.
 func TestSharedLayerIsCountedOnce(t *testing.T) {
+	beside(t)
 	paths := overlays(t)
 	tr := startTracer(t, everything)
 	collected := collect(tr)

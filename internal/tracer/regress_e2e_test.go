@@ -8,19 +8,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/tracer"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
-	"github.com/rdmaradar/rdmaradar/internal/verbsim"
 )
 
 // The list of one post is not in memory when the probe reads it: the request
 // cannot be followed, and no other one is taken for it, though all wr_ids are
 // equal.
 func TestPostOutOfMemoryIsNoWrongPair(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, everything)
 	r := simulate(t, tr, "rate", "--requests", "8000", "--seconds", "20", "--qps", "1", "--rate", "10000",
 		"--depth", "64", "--latency-us", "3000", "--wr-ids", "1", "--evict-post", "2000")
@@ -39,6 +38,7 @@ func TestPostOutOfMemoryIsNoWrongPair(t *testing.T) {
 // The thread ends with the post that could not be followed, and nothing more is seen
 // of it: the request is given up in the end, and the queue aligned anew.
 func TestPostOutOfMemoryOfThreadThatEnds(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, everything)
 	r := simulate(t, tr, "rate", "--requests", "12000", "--seconds", "20", "--qps", "1", "--rate", "4000",
 		"--depth", "64", "--evict-post", "1000", "--evict-apart")
@@ -53,6 +53,7 @@ func TestPostOutOfMemoryOfThreadThatEnds(t *testing.T) {
 // A call of ibv_modify_qp that is refused changes nothing: the queue goes on with
 // what is outstanding, and no completion of that is taken for a later request.
 func TestRefusedModifyIsNoWrongPair(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, everything)
 	r := simulate(t, tr, "rate", "--requests", "4000", "--seconds", "20", "--qps", "1", "--rate", "4000",
 		"--depth", "64", "--latency-us", "3000", "--wr-ids", "1", "--refuse-every", "50")
@@ -70,7 +71,7 @@ func TestRefusedModifyIsNoWrongPair(t *testing.T) {
 // later post would be lost.
 func TestStalledPostersLoseNothing(t *testing.T) {
 	tr := startTracer(t, tracer.Config{Threshold: time.Hour, MaxMapBytes: 128 << 20})
-	r := simulate(t, tr, "threads", "--seconds", "8", "--depth", "64", "--threads", "16", "--rate", "20000")
+	r := simulate(t, tr, "threads", "--seconds", "6", "--depth", "64", "--threads", "16", "--rate", "20000")
 	r.checkBooks()
 	t.Logf("%+v; lost %v", r.completions(), r.losses())
 	for _, reason := range []string{"queue_too_deep", "no_memory"} {
@@ -86,6 +87,7 @@ func TestStalledPostersLoseNothing(t *testing.T) {
 // A Shared Receive Queue ends when it is destroyed: another one may have its address
 // while the process lives.
 func TestSharedReceiveQueueEnds(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, everything)
 	simulate(t, tr, "srq", "--seconds", "0.3").checkBooks()
 	ends, err := tracer.EndsOfSRQs(tr)
@@ -97,7 +99,8 @@ func TestSharedReceiveQueueEnds(t *testing.T) {
 // In mid-stream, wr_ids that rise for a while and go round sooner than a queue
 // is deep look like those of requests that are outstanding: nothing is timed.
 func TestMidstreamWithShortRoundOfIDs(t *testing.T) {
-	r := joinMidstream(t, 20000, "rate", "--qps", "1", "--rate", "20000", "--depth", "128",
+	beside(t)
+	r := joinMidstream(t, seen(20000), "rate", "--qps", "1", "--rate", "20000", "--depth", "128",
 		"--latency-us", "10000", "--wr-ids", "40")
 	r.checkBooks()
 	r.checkPairs()
@@ -109,8 +112,9 @@ func TestMidstreamWithShortRoundOfIDs(t *testing.T) {
 // Requests of sq_sig_all queues ask for no completion and get one: their
 // wr_ids align the queue in mid-stream as those of others do.
 func TestMidstreamAlignsSigAll(t *testing.T) {
+	beside(t)
 	// More than the deepest queue holds: how deep this one is was not seen.
-	r := joinMidstream(t, 60000, "sig-all", "--qps", "1", "--rate", "50000")
+	r := joinMidstream(t, seen(60000), "sig-all", "--qps", "1", "--rate", "50000")
 	r.checkBooks()
 	r.checkPairs()
 	if got := r.completions(); got.Matched < 1000 || got.Unsynced == 0 {
@@ -118,31 +122,10 @@ func TestMidstreamAlignsSigAll(t *testing.T) {
 	}
 }
 
-// joinMidstream starts the tracer when the workload has posted for a while, and
-// ends the workload when so many completions were seen.
-func joinMidstream(t *testing.T, completions uint64, scenario string, flags ...string) *run {
-	t.Helper()
-	requireRoot(t)
-	w := startWorkload(t, scenario, append([]string{"--midstream", "--seconds", "40"}, flags...)...)
-	w.release()
-	w.waitReady()
-	time.Sleep(200 * time.Millisecond)
-	tr := startTracer(t, everything)
-	r := &run{t: t, collected: collect(tr)}
-	for deadline := time.Now().Add(20 * time.Second); snapshot(t, tr).Completions.Seen < completions && time.Now().Before(deadline); {
-		time.Sleep(100 * time.Millisecond)
-	}
-	// On SIGTERM it drains its queues and checks its books.
-	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	r.finish(tr, w)
-	return r
-}
-
 // A poll that returns more completions than are looked at leaves requests whose
 // completions went by; those that have their wr_ids later are not taken for them.
 func TestPollTooDeepIsNoWrongPair(t *testing.T) {
+	beside(t)
 	const depth, gathered = "512", 400
 	tr := startTracer(t, entryReturn()) // At sites no poll is too deep.
 	r := simulate(t, tr, "rate", "--requests", "20000", "--seconds", "20", "--qps", "1", "--rate", "20000",
@@ -165,6 +148,7 @@ func TestPollTooDeepIsNoWrongPair(t *testing.T) {
 // A library that changes in its place, as with upgrades, is probed anew each
 // time, and each time takes the place of its predecessor.
 func TestChangingLibraryTakesOneCookie(t *testing.T) {
+	beside(t)
 	const rounds = 30
 	dir := copyLibraries(t)
 	tr := startTracer(t, tracer.Config{Threshold: time.Hour})
@@ -200,6 +184,7 @@ func TestChangingLibraryTakesOneCookie(t *testing.T) {
 // A process that ends at once may be the first to map a library; the next one
 // is seen all the same.
 func TestShortLivedFirstUser(t *testing.T) {
+	beside(t)
 	dir := copyLibraries(t)
 	tr := startTracer(t, tracer.Config{Threshold: time.Hour})
 	simulateFrom(t, dir, "--requests", "1").wait()
@@ -222,13 +207,13 @@ func TestShortLivedFirstUser(t *testing.T) {
 func copyLibraries(t *testing.T) string {
 	t.Helper()
 	requireRoot(t)
-	dir, err := os.MkdirTemp(private, "copies-")
+	dir, err := os.MkdirTemp(home(t), "copies-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	for _, name := range []string{"verbsim", "libverbsim-rdmav34.so", "libibverbs.so.1"} {
-		content, err := os.ReadFile(filepath.Join(private, name))
+		content, err := os.ReadFile(filepath.Join(home(t), name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,8 +232,7 @@ func simulateFrom(t *testing.T, dir string, flags ...string) *workload {
 	flags = append([]string{"--qps", "1", "--truth", w.truthFile, "--truth-records", w.recordsFile}, flags...)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
-	w.command = verbsim.Command(ctx, filepath.Join(dir, "verbsim"), "rate", flags...)
-	w.command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir)
+	w.command = simulator(ctx, dir, "rate", flags...)
 	w.command.Stdout, w.command.Stderr = &w.output, &w.output
 	if err := w.command.Start(); err != nil {
 		t.Fatal(err)
@@ -285,6 +269,7 @@ func waitForProbes(t *testing.T, tr *tracer.Tracer, dir string) {
 
 // However many names of devices processes made up, those that sysfs has are known.
 func TestMadeUpDevicesLeaveRoom(t *testing.T) {
+	beside(t)
 	root := t.TempDir()
 	if err := os.Symlink("/proc", filepath.Join(root, "proc")); err != nil {
 		t.Fatal(err)
@@ -319,6 +304,7 @@ func TestMadeUpDevicesLeaveRoom(t *testing.T) {
 // The queues of a device that is not taken end, also when they were there
 // before the device was known: none is listed, none is reported as stuck.
 func TestExcludedDeviceOfRunningProcess(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, tracer.Config{
 		Threshold:   time.Hour,
 		TakesDevice: func(name string) bool { return name != "sim1" },

@@ -25,7 +25,7 @@ func TestOneSlotOfAKeyEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	side, err := load(cfg, kind)
+	side, err := load(t.Context(), cfg, kind)
 	if err != nil {
 		t.Fatal(err)
 	}

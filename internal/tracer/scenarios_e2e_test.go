@@ -26,6 +26,7 @@ var walksDeep = []string{"hostile-chain", "hostile-cycle"}
 // A tracer that has seen nothing before observes the scenario from its first
 // request on, with probes past endbr64 and on plain functions.
 func TestScenariosOfFreshTracer(t *testing.T) {
+	t.Parallel()
 	plain := []string{"nccl", "enomem", "errors", "srq"}
 	for provider, scenarios := range map[string][]string{
 		"libverbsim-rdmav34.so":       append([]string{"perftest", "threads", "two-devices", "fork-exec", "hostile-chain", "ext-post"}, plain...),
@@ -33,9 +34,10 @@ func TestScenariosOfFreshTracer(t *testing.T) {
 	} {
 		for _, scenario := range scenarios {
 			t.Run(scenario+"/"+provider, func(t *testing.T) {
+				beside(t)
 				tr := startTracer(t, everything)
 				learnExtended(t, tr, scenario)
-				r := simulate(t, tr, scenario, "--seconds", "1", "--provider", binary(t, provider))
+				r := simulate(t, tr, scenario, "--seconds", "0.5", "--provider", binary(t, provider))
 				pairs := r.checkScenario(scenario)
 				if scenario != "fork-exec" {
 					r.checkHistogram(pairs)
@@ -63,13 +65,15 @@ func (r *run) checkScenario(scenario string) []pair {
 
 // Every scenario at completion sites alone, one tracer for all.
 func TestEveryScenarioAtSites(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, everything)
 	collected := collect(tr)
 	reachSites(t, tr)
 	learnExtended(t, tr, "ext-both")
 	for _, scenario := range verbsim.Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
-			r := followWith(t, tr, collected, scenario, "--seconds", "0.8")
+			learnDatagrams(t, tr, collected, scenario)
+			r := followWith(t, tr, collected, scenario, "--seconds", "0.5")
 			pairs := r.checkScenario(scenario)
 			if scenario == "late-poller" || scenario == "slow-device" {
 				r.checkLatePoller(pairs)
@@ -88,12 +92,14 @@ func TestEveryScenarioAtSites(t *testing.T) {
 // The same at entry and return alone, the mode windows: post and queue are known
 // apart.
 func TestEveryScenarioInWindows(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, entryReturn())
 	collected := collect(tr)
 	learnExtended(t, tr, "ext-both")
 	for _, scenario := range verbsim.Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
-			r := followWith(t, tr, collected, scenario, "--seconds", "0.8")
+			learnDatagrams(t, tr, collected, scenario)
+			r := followWith(t, tr, collected, scenario, "--seconds", "0.5")
 			for _, p := range r.checkScenario(scenario) {
 				if p.seen.Known.Has(verbs.StageSubmit) || !p.seen.Known.Has(verbs.StagePost) {
 					t.Fatalf("the return of a post was probed, known are the stages %b", p.seen.Known)

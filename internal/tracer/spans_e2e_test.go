@@ -15,7 +15,7 @@ import (
 // A span that another tool says the posting thread is in comes with the
 // completion.
 func TestSpanOfThePostingThread(t *testing.T) {
-	requireRoot(t)
+	beside(t)
 	root := t.TempDir()
 	spans := pinSpans(t, root)
 	if err := os.Symlink("/proc", filepath.Join(root, "proc")); err != nil {
@@ -35,7 +35,7 @@ func TestSpanOfThePostingThread(t *testing.T) {
 	}
 	w.release()
 	r.truth, r.records = w.wait()
-	r.seen = r.collected.settle()
+	r.settle(tr)
 	linked := 0
 	for i := range r.seen {
 		s := r.seen[i].Span

@@ -113,7 +113,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	side, err := load(cfg, kind)
+	side, err := load(ctx, cfg, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		looking:     map[uint32]chan struct{}{},
 		extended:    make(chan struct{}, 1),
 	}
-	t.finder = provider.NewFinder(rooted(cfg.Root, "/proc")).WithCache(cache).WithSpawn(t.look)
+	t.finder = provider.NewFinder(rooted(cfg.Root, "/proc")).WithFiles(cfg.takesFile).WithCache(cache).WithSpawn(t.look)
 	t.devices = newDevices(side, cfg, newRates(cfg.Rate, t.refreshDevices))
 	t.kernel.newLibrary, t.kernel.freeLibrary = t.newLibrary, t.freeLibrary
 	if err := t.begin(ctx); err != nil {

@@ -11,91 +11,117 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
-// What the queues say that went over them is what their process says, while
-// it holds still.
+// traffic is what went over the queues of a process, of which so many were busy.
+type traffic struct {
+	bytes, timed, slow uint64
+	queues             int
+}
+
+func (a *traffic) add(b traffic) {
+	a.bytes += b.bytes
+	a.timed += b.timed
+	a.slow += b.slow
+	a.queues += b.queues
+}
+
+// What the queues say that went over them is what their process says, while it
+// holds still. Once it has ended each queue is told once more, with the same.
 func TestTrafficOfQueues(t *testing.T) {
+	beside(t)
 	cfg := everything
 	cfg.Threshold = 100 * time.Microsecond
 	tr := startTracer(t, cfg)
 	collect(tr)
+	still, ended := map[int]traffic{}, map[int]traffic{}
 	for _, scenario := range []string{"nccl", "perftest", "two-devices"} {
-		t.Run(scenario, func(t *testing.T) { checkTraffic(t, tr, scenario) })
+		pid, s := stopAndKill(t, tr, scenario)
+		still[pid] = trafficOf(s.Queues, pid)
+		t.Logf("%s: %+v", scenario, still[pid])
+		if got, want := still[pid], trafficOfProcess(&s, pid); got.bytes != want.bytes || got.timed != want.timed || got.slow != want.slow {
+			t.Errorf("%s: of the queues %+v, of the process %+v", scenario, got, want)
+		}
+		if still[pid].queues == 0 || still[pid].timed == 0 {
+			t.Errorf("%s: %+v: this says nothing", scenario, still[pid])
+		}
+		addEnded(ended, &s, still)
+	}
+	// For longer than the slots of queues rest: none may be told twice.
+	for begin := time.Now(); time.Since(begin) < 5*time.Second || anyLess(ended, still) && time.Since(begin) < 20*time.Second; {
+		time.Sleep(200 * time.Millisecond)
+		s := snapshot(t, tr)
+		addEnded(ended, &s, still)
+	}
+	for pid, want := range still {
+		if ended[pid] != want {
+			t.Errorf("of queues that ended %+v, before their end %+v", ended[pid], want)
+		}
 	}
 }
 
-func checkTraffic(t *testing.T, tr *tracer.Tracer, scenario string) {
+// stopAndKill runs a scenario, takes a snapshot while it holds still, and ends it.
+func stopAndKill(t *testing.T, tr *tracer.Tracer, scenario string) (pid int, still verbs.Snapshot) {
+	t.Helper()
 	w := startWorkload(t, scenario, "--seconds", "30")
 	w.waitReady()
 	w.release()
 	time.Sleep(500 * time.Millisecond)
-	pid := w.command.Process.Pid
 	if err := w.command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	// Its threads stop on their way out of the kernel, and so of the programs.
 	time.Sleep(200 * time.Millisecond)
-	s := snapshot(t, tr)
+	still = snapshot(t, tr)
 	_ = w.command.Process.Kill()
 	_ = w.command.Wait()
-
-	var ofProcess verbs.Series
-	ofQueues, busy := trafficOfAll(s.Queues, pid)
-	for i := range s.Series {
-		series := &s.Series[i]
-		if int(series.Key.Process.TGID) != pid || series.Key.Operation == verbs.OpRecv {
-			continue
-		}
-		ofProcess.Bytes += series.Bytes
-		ofProcess.Slow += series.Slow
-		ofProcess.Timed += series.Timed
-	}
-	if ofQueues != ofProcess {
-		t.Errorf("queues: %d bytes, %d timed, %d slow; process: %d, %d, %d",
-			ofQueues.Bytes, ofQueues.Timed, ofQueues.Slow, ofProcess.Bytes, ofProcess.Timed, ofProcess.Slow)
-	}
-	if busy == 0 || ofQueues.Timed == 0 {
-		t.Errorf("%d queues with traffic, %d completions timed", busy, ofQueues.Timed)
-	}
-	if ended := endedTraffic(t, tr, pid, busy); ended != ofQueues {
-		t.Errorf("queues that ended: %d bytes, %d timed, %d slow, before their end %d, %d, %d",
-			ended.Bytes, ended.Timed, ended.Slow, ofQueues.Bytes, ofQueues.Timed, ofQueues.Slow)
-	}
-	t.Logf("%d queues, %d bytes, %d timed, %d slow", busy, ofQueues.Bytes, ofQueues.Timed, ofQueues.Slow)
+	return w.command.Process.Pid, still
 }
 
-// trafficOfAll adds up the traffic of a process's queues, and counts those that
-// have any.
-func trafficOfAll(queues []verbs.QueueInfo, pid int) (sum verbs.Series, busy int) {
+// trafficOf adds up the traffic of a process's queues, and counts those that have
+// any.
+func trafficOf(queues []verbs.QueueInfo, pid int) (sum traffic) {
 	for i := range queues {
 		q := &queues[i]
 		if int(q.ID.Process.TGID) != pid {
 			continue
 		}
-		sum.Bytes += q.Traffic.Bytes
-		sum.Slow += q.Traffic.Slow
+		sum.bytes += q.Traffic.Bytes
+		sum.slow += q.Traffic.Slow
 		for _, n := range q.Traffic.Durations {
-			sum.Timed += uint64(n)
+			sum.timed += uint64(n)
 		}
 		if q.Traffic.Bytes != 0 {
-			busy++
+			sum.queues++
 		}
 	}
-	return sum, busy
+	return sum
 }
 
-// endedTraffic adds up what snapshots tell of queues that ended, each once, until
-// there are so many, and for longer than their slots rest.
-func endedTraffic(t *testing.T, tr *tracer.Tracer, pid, want int) verbs.Series {
-	var sum verbs.Series
-	found := 0
-	for begin := time.Now(); time.Since(begin) < 5*time.Second || found < want && time.Since(begin) < 20*time.Second; {
-		s := snapshot(t, tr)
-		some, busy := trafficOfAll(s.Ended, pid)
-		found += busy
-		sum.Bytes += some.Bytes
-		sum.Slow += some.Slow
-		sum.Timed += some.Timed
-		time.Sleep(200 * time.Millisecond)
+// trafficOfProcess is of the sends that the process's series tell of.
+func trafficOfProcess(s *verbs.Snapshot, pid int) (sum traffic) {
+	for i := range s.Series {
+		series := &s.Series[i]
+		if int(series.Key.Process.TGID) == pid && series.Key.Operation != verbs.OpRecv {
+			sum.add(traffic{bytes: series.Bytes, timed: series.Timed, slow: series.Slow})
+		}
 	}
 	return sum
+}
+
+// addEnded adds what a snapshot tells of queues that ended, of the given processes.
+func addEnded(to map[int]traffic, s *verbs.Snapshot, of map[int]traffic) {
+	for pid := range of {
+		sum := to[pid]
+		sum.add(trafficOf(s.Ended, pid))
+		to[pid] = sum
+	}
+}
+
+// anyLess reports whether queues are still to be told of.
+func anyLess(told, want map[int]traffic) bool {
+	for pid := range want {
+		if told[pid].queues < want[pid].queues {
+			return true
+		}
+	}
+	return false
 }

@@ -5,7 +5,6 @@ package tracer_test
 import (
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +28,7 @@ func simProbe(t *testing.T, s *verbs.Snapshot) verbs.ProbeInfo {
 // and what is counted balances; each window begins unsynced, and rising wr_ids
 // align it. No completion is paired with another's request.
 func TestWindowsHoldTheBound(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, scenario string
 		flags          []string
@@ -41,6 +41,7 @@ func TestWindowsHoldTheBound(t *testing.T) {
 		{"one wr_id", "perftest-lat", nil, true, "windows", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			beside(t)
 			cfg := everything
 			cfg.MaxThreadCPURatio = 0.05
 			cfg.EntryReturn = c.entryReturn
@@ -50,13 +51,10 @@ func TestWindowsHoldTheBound(t *testing.T) {
 			w.waitReady()
 			w.release()
 			least := r.watchShare(tr, 7*time.Second)
-			if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			w.stop()
 			r.truth, r.records = w.wait()
 			waitUntilCalm(t, tr)
-			r.seen = r.collected.settle()
-			r.after = snapshot(t, tr)
+			r.settle(tr)
 			r.checkBooks()
 			r.checkPairs()
 			got := r.completions()
@@ -82,6 +80,7 @@ func TestWindowsHoldTheBound(t *testing.T) {
 // Taking probes off holds nobody up but the library's next window. What is
 // outstanding is given up once they are gone.
 func TestNothingWaitsForProbesThatGo(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, everything)
 	r := &run{t: t, collected: collect(tr), before: snapshot(t, tr)}
 	w := startWorkload(t, "rate", "--rate", "20000", "--qps", "2", "--depth", "128", "--latency-us", "1000", "--requests", "100000000", "--seconds", "50")
@@ -104,9 +103,7 @@ func TestNothingWaitsForProbesThatGo(t *testing.T) {
 		t.Errorf("%d requests were given up while programs may work on them", n)
 	}
 	waitUntilCalm(t, tr)
-	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	w.stop()
 	r.finish(tr, w)
 	r.checkBooks()
 	r.checkPairs()
@@ -135,6 +132,7 @@ func (r *run) watchShare(tr *tracer.Tracer, d time.Duration) float64 {
 // up. No completion is delivered twice or by nobody, which would pair it with the
 // next request.
 func TestModesChangeUnderLoad(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, everything)
 	r := &run{t: t, collected: collect(tr), before: snapshot(t, tr)}
 	w := startWorkload(t, "rate", "--rate", "15000", "--qps", "2", "--depth", "64", "--wr-ids", "1",
@@ -151,9 +149,7 @@ func TestModesChangeUnderLoad(t *testing.T) {
 			waitForMode(t, tr, "comparing")
 		}
 	}
-	if err := w.command.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	w.stop()
 	r.finish(tr, w)
 	r.checkBooks()
 	r.checkCounts()

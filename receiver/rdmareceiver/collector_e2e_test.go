@@ -28,6 +28,10 @@ import (
 // is the kernel, which waits for every CPU before it lets go of a probe.
 const endLimit = time.Minute
 
+// patience is how long what takes seconds at most is waited for: on a busy machine
+// that is no sign of a fault.
+const patience = time.Minute
+
 // collector is the built collector, running.
 type collector struct {
 	t       *testing.T
@@ -95,7 +99,7 @@ func startCollector(t *testing.T, config string, attr *syscall.SysProcAttr) *col
 	ctx, cancel := context.WithCancel(context.Background())
 	c.command = exec.CommandContext(ctx, binary, arguments...)
 	c.command.Stdout, c.command.Stderr = &c.log, &c.log
-	c.command.SysProcAttr = attr
+	c.command.SysProcAttr = tied(attr)
 	require.NoError(t, c.command.Start())
 	go func() {
 		// The exit code is asked for where it matters.
@@ -111,6 +115,17 @@ func startCollector(t *testing.T, config string, attr *syscall.SysProcAttr) *col
 		}
 	})
 	return c
+}
+
+// tied has the kernel kill a process when that of the tests ends, however it does.
+// The signal is tied to the thread that starts the process; the Go runtime keeps its
+// threads.
+func tied(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
+	if attr == nil {
+		attr = &syscall.SysProcAttr{}
+	}
+	attr.Pdeathsig = syscall.SIGKILL
+	return attr
 }
 
 // watched is the part of the configuration that lets the test look inside.

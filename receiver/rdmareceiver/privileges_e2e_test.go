@@ -37,10 +37,14 @@ service:
 `
 }
 
+// The tests of this file run beside each other: each collector is another process,
+// and none traces a workload.
+
 func TestWithoutCapabilitiesTheCollectorKeepsRunning(t *testing.T) {
+	t.Parallel()
 	c := startCollector(t, toDebug("{error_mode: ignore}"), nobody())
-	c.waitForLog("needs CAP_BPF and CAP_PERFMON", 10*time.Second)
-	c.waitUntil("the status is a permanent error", 10*time.Second, func() bool {
+	c.waitForLog("needs CAP_BPF and CAP_PERFMON", patience)
+	c.waitUntil("the status is a permanent error", patience, func() bool {
 		status := c.get(c.status, "/?verbose")
 		return strings.Contains(status, "StatusPermanentError") && strings.Contains(status, "CAP_BPF and CAP_PERFMON")
 	})
@@ -51,6 +55,7 @@ func TestWithoutCapabilitiesTheCollectorKeepsRunning(t *testing.T) {
 }
 
 func TestWithoutCapabilitiesTheCollectorEnds(t *testing.T) {
+	t.Parallel()
 	c := startCollector(t, toDebug("{error_mode: propagate}"), nobody())
 	assert.NotZero(t, c.exitCode(endLimit), "a service manager must see that it failed")
 	assert.Contains(t, c.log.String(), "needs CAP_BPF and CAP_PERFMON")
@@ -59,15 +64,16 @@ func TestWithoutCapabilitiesTheCollectorEnds(t *testing.T) {
 // With the right to trace but not to look into processes of other users, what
 // cannot be seen is said, once.
 func TestWithoutPtraceWhatIsMissedIsSaid(t *testing.T) {
+	t.Parallel()
 	c := startCollector(t, toDebug("{collection_interval: 1s}"), nobody(capPerfmon, capBPF))
-	c.waitUntil("tracing starts, or says what it lacks", 20*time.Second, func() bool {
+	c.waitUntil("tracing starts, or says what it lacks", patience, func() bool {
 		log := c.log.String()
 		return strings.Contains(log, "without CAP_SYS_PTRACE") || strings.Contains(log, "RDMA tracing cannot start")
 	})
 	if strings.Contains(c.log.String(), "from 6.6 on CAP_BPF and CAP_PERFMON suffice") {
 		t.Skip("this kernel has no uprobe multi links: without CAP_SYS_ADMIN nothing can be traced")
 	}
-	c.waitUntil("the status names the capability", 10*time.Second, func() bool {
+	c.waitUntil("the status names the capability", patience, func() bool {
 		status := c.get(c.status, "/?verbose")
 		return strings.Contains(status, "StatusRecoverableError") && strings.Contains(status, "CAP_SYS_PTRACE")
 	})
@@ -79,6 +85,7 @@ func TestWithoutPtraceWhatIsMissedIsSaid(t *testing.T) {
 }
 
 func TestTwoReceiversFailToStart(t *testing.T) {
+	t.Parallel()
 	c := startCollector(t, `receivers:
   rdma:
   rdma/2:

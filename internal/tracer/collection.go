@@ -1,0 +1,110 @@
+package tracer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+)
+
+// mostVerifiers bounds how many programs are verified at a time. The longest
+// verification takes a fourth of the time of all.
+const mostVerifiers = 4
+
+// newCollection is ebpf.NewCollectionWithOptions with the programs loaded on several
+// CPUs at once. Most of a start is the kernel verifying programs, which it does for
+// each apart. Once the context has ended, no further one is begun.
+func newCollection(ctx context.Context, spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*ebpf.Collection, error) {
+	withoutPrograms := *spec
+	withoutPrograms.Programs = nil
+	collection, err := ebpf.NewCollectionWithOptions(&withoutPrograms, ebpf.CollectionOptions{MapReplacements: shared})
+	if err != nil {
+		return nil, err
+	}
+	collection.Programs, err = loadPrograms(ctx, spec, collection.Maps)
+	if err != nil {
+		collection.Close()
+		return nil, err
+	}
+	return collection, nil
+}
+
+// loadPrograms loads the programs of a spec on maps that are there. After an error
+// it begins no further program, and keeps none.
+func loadPrograms(ctx context.Context, spec *ebpf.CollectionSpec, on map[string]*ebpf.Map) (map[string]*ebpf.Program, error) {
+	var (
+		verifiers sync.WaitGroup
+		mu        sync.Mutex
+		waiting   = longestFirst(spec.Programs)
+		loaded    = map[string]*ebpf.Program{}
+		errs      []error
+		types     = btf.NewCache()
+	)
+	next := func() (name string, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(waiting) == 0 || len(errs) > 0 {
+			return "", false
+		}
+		if err := ctx.Err(); err != nil {
+			errs = append(errs, err)
+			return "", false
+		}
+		name, waiting = waiting[0], waiting[1:]
+		return name, true
+	}
+	keep := func(name string, program *ebpf.Program, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		loaded[name] = program
+	}
+	for range min(mostVerifiers, runtime.GOMAXPROCS(0), len(waiting)) {
+		verifiers.Go(func() {
+			for name, ok := next(); ok; name, ok = next() {
+				program, err := loadProgram(spec, name, on, types)
+				keep(name, program, err)
+			}
+		})
+	}
+	verifiers.Wait()
+	if len(errs) == 0 {
+		return loaded, nil
+	}
+	for _, program := range loaded {
+		_ = program.Close()
+	}
+	return nil, errors.Join(errs...)
+}
+
+// longestFirst are the names of programs in the order that keeps all CPUs busy to
+// the end, if the longest take the longest.
+func longestFirst(programs map[string]*ebpf.ProgramSpec) []string {
+	return slices.SortedFunc(maps.Keys(programs), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(programs[b].Instructions), len(programs[a].Instructions)), cmp.Compare(a, b))
+	})
+}
+
+func loadProgram(spec *ebpf.CollectionSpec, name string, on map[string]*ebpf.Map, types *btf.Cache) (*ebpf.Program, error) {
+	one := ebpf.CollectionSpec{
+		Maps:      spec.Maps,
+		Programs:  map[string]*ebpf.ProgramSpec{name: spec.Programs[name]},
+		Types:     spec.Types,
+		ByteOrder: spec.ByteOrder,
+	}
+	collection, err := ebpf.NewCollectionWithOptions(&one, ebpf.CollectionOptions{MapReplacements: on, Cache: types})
+	if err != nil {
+		return nil, err
+	}
+	defer collection.Close()
+	return collection.DetachProgram(name), nil
+}
