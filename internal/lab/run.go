@@ -129,8 +129,9 @@ func copyExecutable(from, to string) error {
 }
 
 // verbsPrograms names the programs that the tests start: they overrun a Completion
-// Queue, post and poll through the extended verbs, and register memory.
-func verbsPrograms() []string { return []string{"overrun", "extended", "regions"} }
+// Queue, make a queue pair go fatal, post and poll through the extended verbs,
+// register memory, and send over RDS.
+func verbsPrograms() []string { return []string{"overrun", "qpfatal", "extended", "regions", "rds"} }
 
 // BuildGuest builds the guest program, static, and the verbs programs beside it.
 // It returns the path of the former in dir.
@@ -152,9 +153,10 @@ func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
 
 func buildVerbsProgram(ctx context.Context, repository, dir, name string) error {
 	source := filepath.Join(repository, "internal", "lab", name, name+".c")
-	cc := exec.CommandContext(ctx, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", filepath.Join(dir, name), source, "-libverbs")
+	cc := exec.CommandContext(ctx, "gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", filepath.Join(dir, name), source,
+		"-Wl,--as-needed", "-libverbs", "-lrdmacm")
 	if out, err := cc.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s, which needs gcc and libibverbs-dev: %w: %s", source, err, out)
+		return fmt.Errorf("build %s, which needs gcc, libibverbs-dev and librdmacm-dev: %w: %s", source, err, out)
 	}
 	return nil
 }
