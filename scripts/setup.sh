@@ -11,7 +11,7 @@ packages_of() {
 	demo) echo libibverbs-dev ibverbs-providers ;;
 	unit) echo libibverbs-dev ibverbs-providers busybox-static xz-utils zstd ;;
 	generate) echo clang-19 llvm-19 ;;
-	lab) echo libibverbs-dev qemu-system-x86 mmdebstrap busybox-static kmod cpio xz-utils zstd e2fsprogs ;;
+	lab) echo libibverbs-dev librdmacm-dev qemu-system-x86 mmdebstrap busybox-static kmod cpio xz-utils zstd e2fsprogs ;;
 	lint) echo shellcheck clang-format-19 ;;
 	bench) echo libibverbs-dev ibverbs-providers bpftrace linux-perf ;;
 	*)

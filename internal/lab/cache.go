@@ -81,10 +81,14 @@ func (c *Cache) missing(lines []KernelLine) []func(context.Context, string) erro
 
 func (c *Cache) rootImage() string { return filepath.Join(c.dir, rootImageName()) }
 
-// kernelDir carries the initrd's script in its name: a changed one needs a new
-// initrd.
+// kernelDir carries the scripts that it is made with in its name: changed ones need
+// a new initrd, or a new module.
 func (c *Cache) kernelDir(line KernelLine) string {
-	sum := sha256.Sum256(initrdScript)
+	scripts := string(initrdScript)
+	if line.SoftIWARP {
+		scripts += siwScript
+	}
+	sum := sha256.Sum256([]byte(scripts))
 	return filepath.Join(c.dir, line.Suite+"-"+hex.EncodeToString(sum[:4]))
 }
 

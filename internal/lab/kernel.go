@@ -16,15 +16,17 @@ type KernelLine struct {
 	Suite string
 	// Optional lines are booted when they are asked for by name only.
 	Optional bool
+	// SoftIWARP tells that siw is compiled for it, see addSoftIWARP.
+	SoftIWARP bool
 }
 
 // KernelLines returns the kernels the lab can boot, oldest first. The newest is
 // whatever Debian builds for its latest release at the time: what it is called
-// is in the report.
+// is in the report. What compiles modules for it needs that release of Debian.
 func KernelLines() []KernelLine {
 	return []KernelLine{
-		{Name: "6.1", Suite: "bookworm"},
-		{Name: "6.12", Suite: "bookworm-backports"},
+		{Name: "6.1", Suite: "bookworm", SoftIWARP: true},
+		{Name: "6.12", Suite: "bookworm-backports", SoftIWARP: true},
 		{Name: "newest", Suite: "trixie-backports", Optional: true},
 	}
 }
@@ -109,6 +111,14 @@ func buildKernel(ctx context.Context, mirror string, line KernelLine, target str
 	if err := unpackKernel(ctx, debs, release, partial); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(packages, " "), err)
 	}
+	if line.SoftIWARP {
+		if err := addSoftIWARP(ctx, apt, release, kernelFilesIn(partial).modules); err != nil {
+			return err
+		}
+	}
+	if err := indexModules(ctx, partial, release); err != nil {
+		return err
+	}
 	return os.Rename(partial, target)
 }
 
@@ -167,13 +177,16 @@ func unpackKernel(ctx context.Context, debs []string, release, dir string) error
 	if err := extractVmlinux(ctx, compressed, files.vmlinux); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(unpacked), os.Remove(compressed)); err != nil {
-		return err
-	}
+	return errors.Join(os.RemoveAll(unpacked), os.Remove(compressed))
+}
+
+// indexModules makes modprobe find the modules, and the initrd with those that the
+// guest boots from.
+func indexModules(ctx context.Context, dir, release string) error {
 	if _, err := output(ctx, "", "depmod", "-b", dir, release); err != nil {
 		return err
 	}
-	return buildInitrd(ctx, dir, release, files.initrd)
+	return buildInitrd(ctx, dir, release, kernelFilesIn(dir).initrd)
 }
 
 func moveFirst(target string, sources ...string) error {

@@ -131,9 +131,11 @@ func copyExecutable(from, to string) error {
 }
 
 // verbsPrograms names the programs that the tests start: they overrun a Completion
-// Queue, post and poll through the extended verbs, register memory, and have
-// rdma-core linked in.
-func verbsPrograms() []string { return []string{"overrun", "extended", "regions", linkedTool} }
+// Queue, make a queue pair go fatal, post and poll through the extended verbs,
+// register memory, send over RDS, and have rdma-core linked in.
+func verbsPrograms() []string {
+	return []string{"overrun", "qpfatal", "extended", "regions", "rds", linkedTool}
+}
 
 const linkedTool = "linked"
 
@@ -141,7 +143,7 @@ const linkedTool = "linked"
 // names of functions: programs that are shipped have none.
 func librariesOf(name string) []string {
 	if name != linkedTool {
-		return []string{"-libverbs"}
+		return []string{"-Wl,--as-needed", "-libverbs", "-lrdmacm"}
 	}
 	return []string{
 		"-DRDMA_STATIC_PROVIDERS=rxe", "-static", "-s",
@@ -188,7 +190,7 @@ func buildVerbsProgram(ctx context.Context, repository, dir, name string) error 
 	source := filepath.Join(repository, "internal", "lab", name, name+".c")
 	args := append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-o", filepath.Join(dir, name), source}, librariesOf(name)...)
 	if out, err := exec.CommandContext(ctx, "gcc", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s, which needs gcc and libibverbs-dev: %w: %s", source, err, out)
+		return fmt.Errorf("build %s, which needs gcc, libibverbs-dev and librdmacm-dev: %w: %s", source, err, out)
 	}
 	return nil
 }

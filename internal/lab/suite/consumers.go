@@ -47,7 +47,7 @@ func nvmeIsSeen(ctx context.Context, g *Guest) (said string, err error) {
 	if err := errors.Join(err, errWitness); err != nil {
 		return "", err
 	}
-	if err := c.consumersSettle(ctx, polled); err != nil {
+	if err := c.consumersSettle(ctx, polled, nvmeHost, nvmeTarget); err != nil {
 		return "", err
 	}
 	if _, err := c.reconciles(ctx, r); err != nil {
@@ -76,13 +76,16 @@ func completionsOfService(service string) otlp.Match {
 	return otlp.Match{Service: service, Metric: "rdma.wqe.completions"}
 }
 
-// consumersSettle waits until both ends together have as many completions as the
-// RDMA core polled, and stay there.
-func (c *collector) consumersSettle(ctx context.Context, polled uint64) error {
-	counted := func() float64 {
-		return c.total(completionsOfService(nvmeHost)) + c.total(completionsOfService(nvmeTarget))
+// consumersSettle waits until services in the kernel together have as many
+// completions as were polled, and stay there.
+func (c *collector) consumersSettle(ctx context.Context, polled uint64, services ...string) error {
+	counted := func() (total float64) {
+		for _, s := range services {
+			total += c.total(completionsOfService(s))
+		}
+		return total
 	}
-	err := waitFor(ctx, patience, "the completions of NVMe are all there", func() (bool, error) {
+	err := waitFor(ctx, patience, fmt.Sprintf("the completions of %v are all there", services), func() (bool, error) {
 		_, err := c.metrics()
 		return counted() >= float64(polled), err
 	})
@@ -93,7 +96,7 @@ func (c *collector) consumersSettle(ctx context.Context, polled uint64) error {
 		return err
 	}
 	if got := counted(); got != float64(polled) {
-		return fmt.Errorf("%.0f completions of %s and %s, the RDMA core polled %d", got, nvmeHost, nvmeTarget, polled)
+		return fmt.Errorf("%.0f completions of %v, polled were %d", got, services, polled)
 	}
 	return nil
 }

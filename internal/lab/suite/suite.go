@@ -19,6 +19,11 @@ type Test struct {
 	Run  func(context.Context, *Guest) (string, error)
 }
 
+// skipError says why a kernel cannot run a test. The documents have to say so too.
+type skipError string
+
+func (e skipError) Error() string { return string(e) }
+
 // testTimeout bounds one test. The longest takes about a minute on an idle
 // machine.
 const testTimeout = 6 * time.Minute
@@ -38,6 +43,8 @@ func All() []Test {
 		Test{"port counters are the driver's", portCounters},
 		Test{"resources are listed", resourcesAreListed},
 		Test{"NVMe over Fabrics is seen", nvmeIsSeen},
+		Test{"NFS over RDMA is seen", nfsIsSeen},
+		Test{"fatal queue pair is told", fatalQPIsTold},
 		Test{"memory registrations are counted", registrationsAreCounted},
 		Test{"registered memory of ib_send_bw is the kernel's", registeredIsTheKernels},
 		Test{"rping is seen", rpingIsSeen},
@@ -63,7 +70,7 @@ func All() []Test {
 	for _, m := range modes()[1:] {
 		tests = append(tests, dataPathTests(m)...)
 	}
-	return tests
+	return append(tests, Test{"RDS is seen", rdsIsSeen})
 }
 
 // Names returns the names of all tests.
@@ -109,6 +116,10 @@ func runOne(ctx context.Context, g *Guest, t Test) report.Test {
 	defer cancel()
 	why, err := recovered(ctx, g, t)
 	result := report.Test{Name: t.Name, Result: report.Pass, Why: why, Mode: g.modeNow(ctx)}
+	var skip skipError
+	if errors.As(err, &skip) {
+		result.Result, result.Why, err = report.Skip, skip.Error(), nil
+	}
 	if err := errors.Join(err, g.tidy()); err != nil {
 		result.Result, result.Why = report.Fail, err.Error()
 	}

@@ -14,7 +14,10 @@ const tracing = "/sys/kernel/tracing/"
 // put on the queues: an account of their work that owes nothing to the tracer
 // or to the arithmetic of perftest. User space rings rxe's doorbell once for
 // each post_send call, and the driver writes one entry per completion.
-type witness struct{ before map[string]uint64 }
+type witness struct {
+	symbols []string
+	before  map[string]uint64
+}
 
 const (
 	witnessPosts       = "rxe_post_send"
@@ -22,8 +25,11 @@ const (
 )
 
 // startWitness puts the probes in place.
-func startWitness() (*witness, error) {
-	for _, symbol := range []string{witnessPosts, witnessCompletions} {
+func startWitness() (*witness, error) { return startWitnessOf(witnessPosts, witnessCompletions) }
+
+// startWitnessOf counts the calls of functions of the kernel.
+func startWitnessOf(symbols ...string) (*witness, error) {
+	for _, symbol := range symbols {
 		definition := "p:lab/" + symbol + " " + symbol
 		if err := appendTo(tracing+"kprobe_events", definition); err != nil {
 			return nil, fmt.Errorf("kprobe on %s: %w", symbol, err)
@@ -33,22 +39,32 @@ func startWitness() (*witness, error) {
 		return nil, err
 	}
 	before, err := kprobeHits()
-	return &witness{before: before}, err
+	return &witness{symbols: symbols, before: before}, err
+}
+
+// hits returns how often each function was called since the start.
+func (w *witness) hits() (map[string]uint64, error) {
+	now, err := kprobeHits()
+	if err != nil {
+		return nil, err
+	}
+	since := map[string]uint64{}
+	for _, symbol := range w.symbols {
+		since[symbol] = now[symbol] - w.before[symbol]
+	}
+	return since, nil
 }
 
 // counts returns the posts and completions since the start.
 func (w *witness) counts() (posts, completions uint64, err error) {
-	now, err := kprobeHits()
-	if err != nil {
-		return 0, 0, err
-	}
-	return now[witnessPosts] - w.before[witnessPosts], now[witnessCompletions] - w.before[witnessCompletions], nil
+	hits, err := w.hits()
+	return hits[witnessPosts], hits[witnessCompletions], err
 }
 
 // stop takes the probes out.
 func (w *witness) stop() error {
 	err := os.WriteFile(tracing+"events/lab/enable", []byte("0"), 0o644)
-	for _, symbol := range []string{witnessPosts, witnessCompletions} {
+	for _, symbol := range w.symbols {
 		err = errors.Join(err, appendTo(tracing+"kprobe_events", "-:lab/"+symbol))
 	}
 	return err

@@ -1,0 +1,128 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
+)
+
+const (
+	// nfsModule is the service of both ends of NFS over RDMA: the module's name.
+	nfsModule = "rpcrdma"
+
+	nfsExported, nfsMounted, nfsRecovery = workDir + "/nfs-export", workDir + "/nfs", workDir + "/nfs-recovery"
+
+	nfsd, rpcCache = "/proc/fs/nfsd/", "/proc/net/rpc/"
+	// nfsForever is when what the daemons of user space would answer ends.
+	nfsForever = "2147483000"
+	// nfsExportFlags: insecure ports, no subtree check, and a number in place of the
+	// file system's identity. nfsd.h of the kernel's user interface has them.
+	nfsExportFlags = "9218"
+
+	// nfsUp makes the client's route to the server, whose address is of this machine
+	// too, lead over the wire: the client binds to no address.
+	nfsUp = `
+modprobe -a nfsd rpcrdma nfsv4
+mount -t nfsd nfsd /proc/fs/nfsd
+mount -t tmpfs tmpfs ` + nfsExported + `
+ip rule add pref 14 to ` + serverAddress + ` iif lo lookup 101
+`
+	nfsMount = "mount -i -t nfs4 -o vers=4.1,proto=rdma,port=20049,sec=sys,addr=" + serverAddress +
+		",clientaddr=" + clientAddress + " " + serverAddress + ":/ " + nfsMounted
+)
+
+// nfsdSettings are files of the server and what is written to them, in order. The
+// first three answer what the kernel asks the daemons of user space: who the client
+// is, what is exported to it, and where the root is.
+var nfsdSettings = [][2]string{
+	{rpcCache + "auth.unix.ip/channel", "nfsd " + clientAddress + " " + nfsForever + " lab"},
+	{rpcCache + "nfsd.export/channel", "lab " + nfsExported + " " + nfsForever + " " + nfsExportFlags + " 65534 65534 0"},
+	{rpcCache + "nfsd.fh/channel", `lab 1 \x00000000 ` + nfsForever + " " + nfsExported},
+	{nfsd + "nfsv4recoverydir", nfsRecovery},
+	// Older versions want a port mapper.
+	{nfsd + "versions", "-3 +4"},
+	{nfsd + "portlist", "rdma 20049"},
+	{nfsd + "threads", "2"},
+	// Nobody has anything to reclaim.
+	{nfsd + "v4_end_grace", "Y"},
+}
+
+// nfsIsSeen writes and reads a file over NFS over RDMA: its client and its server are
+// seen as one consumer in the kernel, with as many completions as the RDMA core polled.
+func nfsIsSeen(ctx context.Context, g *Guest) (string, error) {
+	c, err := g.runningCollector(ctx)
+	if err != nil {
+		return "", err
+	}
+	w, err := startCQWitness(ctx)
+	if err != nil {
+		return "", err
+	}
+	const blocks = 100
+	err = serveNFS(ctx)
+	if err == nil {
+		err = workOverNFS(ctx, blocks)
+	}
+	err = errors.Join(err, stopNFS(ctx))
+	polled, errWitness := w.stop()
+	if err := errors.Join(err, errWitness); err != nil {
+		return "", err
+	}
+	if err := c.consumersSettle(ctx, polled, nfsModule); err != nil {
+		return "", err
+	}
+	// The server reads what the client writes.
+	reads := c.total(completionsOf(nfsModule, serverDevice, "rdma_read"))
+	if reads < blocks {
+		return "", fmt.Errorf("the server completed %.0f reads for %d blocks that were written", reads, blocks)
+	}
+	words := fmt.Sprintf("%d completions, as the RDMA core polled; %.0f reads of the server", polled, reads)
+	for _, device := range []string{clientDevice, serverDevice} {
+		h := c.histogram(otlp.Match{Service: nfsModule, Metric: "rdma.wqe.duration", Attributes: map[string]string{"rdma.device.name": device}})
+		if h.Count == 0 {
+			return "", fmt.Errorf("no request on %s was timed", device)
+		}
+		words += fmt.Sprintf("; %d timed on %s", h.Count, device)
+	}
+	return words, c.balance(ctx)
+}
+
+func serveNFS(ctx context.Context) error {
+	for _, dir := range []string{nfsExported, nfsMounted, nfsRecovery} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := runLines(ctx, nfsUp); err != nil {
+		return err
+	}
+	for _, s := range nfsdSettings {
+		if err := os.WriteFile(s[0], []byte(s[1]+"\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// workOverNFS mounts, and writes and reads so many blocks of 4 KiB.
+func workOverNFS(ctx context.Context, blocks int) error {
+	if err := runLines(ctx, nfsMount); err != nil {
+		return err
+	}
+	count := fmt.Sprintf("count=%d", blocks)
+	_, errWrite := run(ctx, "dd", "if=/dev/zero", "of="+nfsMounted+"/file", "bs=4k", count, "oflag=direct")
+	_, errRead := run(ctx, "dd", "if="+nfsMounted+"/file", "of=/dev/null", "bs=4k", "iflag=direct")
+	return errors.Join(errWrite, errRead, runLines(ctx, "umount "+nfsMounted))
+}
+
+// stopNFS ends the server and makes it forget the export.
+func stopNFS(ctx context.Context) error {
+	err := os.WriteFile(nfsd+"threads", []byte("0\n"), 0o644)
+	for _, cache := range []string{"auth.unix.ip", "nfsd.export", "nfsd.fh"} {
+		err = errors.Join(err, os.WriteFile(rpcCache+cache+"/flush", []byte("1\n"), 0o644))
+	}
+	return errors.Join(err, runLines(ctx, "umount "+nfsExported+"\numount /proc/fs/nfsd\nip rule del pref 14"))
+}
