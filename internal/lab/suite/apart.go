@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
 )
@@ -102,7 +101,8 @@ func overlaysAreCountedOnce(ctx context.Context, g *Guest) (text string, err err
 	}
 	var roots []string
 	for _, name := range []string{"one", "two"} {
-		root, unmount, err := mountOverlay(ctx, filepath.Join(g.dir, name))
+		root := "/run/overlay-" + name
+		unmount, err := mountOverlay(ctx, filepath.Join(g.dir, name), root)
 		if err != nil {
 			return "", err
 		}
@@ -117,6 +117,7 @@ func overlaysAreCountedOnce(ctx context.Context, g *Guest) (text string, err err
 	if err != nil {
 		return "", err
 	}
+	defer server.kill()
 	if err := waitListening(ctx, server, pingpongPort); err != nil {
 		return "", err
 	}
@@ -125,8 +126,7 @@ func overlaysAreCountedOnce(ctx context.Context, g *Guest) (text string, err err
 		return "", err
 	}
 	defer client.kill()
-	defer server.kill()
-	if err := errors.Join(client.wait(ctx, time.Minute), server.wait(ctx, time.Minute)); err != nil {
+	if err := errors.Join(client.wait(ctx, 2*patience), server.wait(ctx, 2*patience)); err != nil {
 		return "", err
 	}
 	var expected []sum
@@ -144,21 +144,21 @@ func overlaysAreCountedOnce(ctx context.Context, g *Guest) (text string, err err
 }
 
 // mountOverlay mounts an overlay of the root directory, with what a container has
-// of the host, below a directory.
-func mountOverlay(ctx context.Context, dir string) (root string, unmount func() error, err error) {
-	root = filepath.Join(dir, "root")
+// of the host, and keeps what is written there below dir. It is mounted elsewhere:
+// dir is removed with all that is in it.
+func mountOverlay(ctx context.Context, dir, root string) (unmount func() error, err error) {
 	options := fmt.Sprintf("lowerdir=/,upperdir=%s,workdir=%s", filepath.Join(dir, "upper"), filepath.Join(dir, "work"))
 	// The collector may have files of it open.
 	unmount = func() error { return runLines(context.WithoutCancel(ctx), "umount --recursive --lazy "+root) }
-	err = runLines(ctx, fmt.Sprintf(`mkdir -p %[1]s/upper %[1]s/work %[1]s/root
-mount -t overlay overlay -o %[2]s %[1]s/root`, dir, options))
+	err = runLines(ctx, fmt.Sprintf(`mkdir -p %[1]s/upper %[1]s/work %[3]s
+mount -t overlay overlay -o %[2]s %[3]s`, dir, options, root))
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	for _, shared := range []string{"dev", "sys", "proc"} {
 		if err := runLines(ctx, fmt.Sprintf("mount --rbind /%[1]s %[2]s/%[1]s", shared, root)); err != nil {
-			return "", nil, errors.Join(err, unmount())
+			return nil, errors.Join(err, unmount())
 		}
 	}
-	return root, unmount, nil
+	return unmount, nil
 }

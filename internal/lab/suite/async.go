@@ -48,11 +48,11 @@ func portEventsAreTold(ctx context.Context, g *Guest) (string, error) {
 		return "", err
 	}
 	var text string
-	err = prompt(eventDeadline, func() (took time.Duration, err error) {
+	note, err := prompt(eventDeadline, func() (took time.Duration, err error) {
 		text, took, err = c.togglePort(ctx)
 		return took, errors.Join(err, restoreLink(ctx))
 	})
-	return text, err
+	return text + note, err
 }
 
 // togglePort takes the port down and up, and returns the longer time until either

@@ -187,21 +187,29 @@ func (g *Guest) Close() error {
 // asserts nothing about time: a busy host stretches everything that runs here.
 const patience = time.Minute
 
-// attempts is how often something is tried that a busy host can spoil: code that is
-// at fault fails every time.
+// attempts is how often something is tried that a busy host can spoil.
 const attempts = 3
 
-// prompt does something until it took no longer than its deadline, a few times.
-func prompt(deadline time.Duration, do func() (took time.Duration, err error)) error {
+// prompt does something until it took no longer than its deadline, a few times. What
+// was late before is in note, which the report is to have: code that is always late
+// fails, code that is late at times shows there.
+func prompt(deadline time.Duration, do func() (took time.Duration, err error)) (note string, err error) {
 	var late []string
 	for range attempts {
 		took, err := do()
 		if err != nil || took <= deadline {
-			return err
+			return lateBefore(late), err
 		}
 		late = append(late, took.Round(time.Millisecond).String())
 	}
-	return fmt.Errorf("it took %s, never %s or less", strings.Join(late, ", "), deadline)
+	return "", fmt.Errorf("it took %s, never %s or less", strings.Join(late, ", "), deadline)
+}
+
+func lateBefore(late []string) string {
+	if len(late) == 0 {
+		return ""
+	}
+	return "; it was late before, " + strings.Join(late, " and ")
 }
 
 // waitFor polls until the condition holds, and says what it waited for when it

@@ -16,20 +16,24 @@ func TestPrompt(t *testing.T) {
 		took  []time.Duration
 		err   error
 		tries int
+		note  string
 		want  string
 	}{
-		{"in time", []time.Duration{s}, nil, 1, ""},
-		{"late once", []time.Duration{3 * s, 2 * s}, nil, 2, ""},
-		{"always late", []time.Duration{3 * s, 4 * s, 5 * s}, nil, attempts, "it took 3s, 4s, 5s, never 2s or less"},
-		{"broken", []time.Duration{3 * s}, broken, 1, "broken"},
+		{"in time", []time.Duration{s}, nil, 1, "", ""},
+		{"late once", []time.Duration{3 * s, 2 * s}, nil, 2, "; it was late before, 3s", ""},
+		{"always late", []time.Duration{3 * s, 4 * s, 5 * s}, nil, attempts, "", "it took 3s, 4s, 5s, never 2s or less"},
+		{"broken", []time.Duration{3 * s}, broken, 1, "", "broken"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tries := 0
-			err := prompt(2*s, func() (time.Duration, error) {
+			note, err := prompt(2*s, func() (time.Duration, error) {
 				tries++
 				return tt.took[tries-1], tt.err
 			})
+			if note != tt.note {
+				t.Errorf("note %q, want %q", note, tt.note)
+			}
 			if tries != tt.tries || (err != nil) != (tt.want != "") || err != nil && err.Error() != tt.want {
 				t.Errorf("%v after %d tries, want %q after %d", err, tries, tt.want, tt.tries)
 			}

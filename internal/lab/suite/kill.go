@@ -115,7 +115,7 @@ const stuckDeadline = 5 * time.Second
 // over outstanding work can tell.
 func serverKilled(ctx context.Context, g *Guest) (string, error) {
 	var took time.Duration
-	err := prompt(stuckDeadline, func() (_ time.Duration, err error) {
+	note, err := prompt(stuckDeadline, func() (_ time.Duration, err error) {
 		took, err = g.requestsGetStuck(ctx)
 		return took, err
 	})
@@ -123,7 +123,7 @@ func serverKilled(ctx context.Context, g *Guest) (string, error) {
 		return "", fmt.Errorf("rdma.wqe.stuck: %w", err)
 	}
 	exact, err := g.stillExact(ctx)
-	return fmt.Sprintf("rdma.wqe.stuck after %s; a new client %s", took.Round(time.Millisecond), exact), err
+	return fmt.Sprintf("rdma.wqe.stuck after %s%s; a new client %s", took.Round(time.Millisecond), note, exact), err
 }
 
 // requestsGetStuck kills the server of a busy client and returns how soon that was

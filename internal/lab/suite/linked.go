@@ -154,7 +154,7 @@ func (c *collector) hasLinkedQueues(ctx context.Context, want float64) error {
 	got := -1.0
 	err := waitFor(ctx, patience, "only the queue pairs that there are are known", func() (bool, error) {
 		_, err := c.metrics()
-		got = c.all.Latest().Total(otlp.Match{Service: linkedProgram, Metric: "rdma.queues"})
+		got = queuesNow(c.all, linkedProgram)
 		return got == want, err
 	})
 	if err != nil {

@@ -79,6 +79,7 @@ func (c *collector) sharesWithin(ctx context.Context, p *pair, least, most float
 		if err == nil {
 			return shares(slow), nil
 		}
+		fmt.Printf("    collected again: %v\n", err)
 		outside = errors.Join(outside, err)
 	}
 	return nil, outside

@@ -64,7 +64,7 @@ func impairmentIsSeen(ctx context.Context, g *Guest, netem string, check spanChe
 		return "", nil, err
 	}
 	var injection injectionResult
-	err = prompt(spanDeadline, func() (_ time.Duration, err error) {
+	note, err := prompt(spanDeadline, func() (_ time.Duration, err error) {
 		injection, err = c.slowSpans(ctx, client, netem)
 		return injection.seen, err
 	})
@@ -77,7 +77,7 @@ func impairmentIsSeen(ctx context.Context, g *Guest, netem string, check spanChe
 	for _, s := range injection.spans {
 		err = errors.Join(err, check(s, injection.begin, pids))
 	}
-	return healthy + "; then " + injection.String(), injection.spans, errors.Join(err, c.balance(ctx))
+	return healthy + "; then " + injection.String() + note, injection.spans, errors.Join(err, c.balance(ctx))
 }
 
 // injectionResult is what was seen after the wire was impaired.
