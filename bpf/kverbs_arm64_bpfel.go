@@ -529,6 +529,7 @@ const (
 	KverbsVarHaveTraceContexts     = "have_trace_contexts"
 	KverbsVarHistogramEdges        = "histogram_edges"
 	KverbsVarHitCostNs             = "hit_cost_ns"
+	KverbsVarLastLossNs            = "last_loss_ns"
 	KverbsVarLossClock             = "loss_clock"
 	KverbsVarMadeUp                = "made_up"
 	KverbsVarNextConsumer          = "next_consumer"
@@ -656,6 +657,7 @@ type KverbsVariableSpecs struct {
 	HaveTraceContexts *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.VariableSpec `ebpf:"histogram_edges"`
 	HitCostNs         *ebpf.VariableSpec `ebpf:"hit_cost_ns"`
+	LastLossNs        *ebpf.VariableSpec `ebpf:"last_loss_ns"`
 	LossClock         *ebpf.VariableSpec `ebpf:"loss_clock"`
 	MadeUp            *ebpf.VariableSpec `ebpf:"made_up"`
 	NextConsumer      *ebpf.VariableSpec `ebpf:"next_consumer"`
@@ -766,6 +768,7 @@ type KverbsVariables struct {
 	HaveTraceContexts *ebpf.Variable `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.Variable `ebpf:"histogram_edges"`
 	HitCostNs         *ebpf.Variable `ebpf:"hit_cost_ns"`
+	LastLossNs        *ebpf.Variable `ebpf:"last_loss_ns"`
 	LossClock         *ebpf.Variable `ebpf:"loss_clock"`
 	MadeUp            *ebpf.Variable `ebpf:"made_up"`
 	NextConsumer      *ebpf.Variable `ebpf:"next_consumer"`

@@ -125,13 +125,18 @@ struct question {
 	__u64 wr_id;
 	__u32 steps;
 	bool found;
+	bool complete; /* every entry was asked */
 };
 
 LOOP_BODY(find_outstanding, struct question)
 {
 	__u64 sequence = state->sequence;
 
-	if (sequence >= *(volatile __u64 *)&state->queue->tail || state->steps == 0)
+	if (sequence >= *(volatile __u64 *)&state->queue->tail) {
+		state->complete = true;
+		return STOP;
+	}
+	if (state->steps == 0)
 		return STOP;
 	state->sequence++;
 	state->steps--;
@@ -156,7 +161,7 @@ static __noinline bool may_be_outstanding(struct queue *queue, __u64 wr_id, __u3
 
 	LOOP(find_outstanding, &question);
 	*steps = question.steps;
-	if (question.found || question.steps != 0)
+	if (question.found || question.complete)
 		return question.found;
 	count(LOSS_SEARCH_TOO_LONG);
 	return true; /* There is no telling. */

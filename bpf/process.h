@@ -41,6 +41,9 @@ volatile __u32 loss_clock = 0;
 volatile __u32 common_losses = 0;
 volatile __u32 skipped_runs = 0;
 
+/* When something last went by unseen. */
+volatile __u64 last_loss_ns = 0;
+
 static __always_inline __u32 losses_of_any(void)
 {
 	return loss_clock + skipped_runs;
@@ -48,6 +51,7 @@ static __always_inline __u32 losses_of_any(void)
 
 static __always_inline void note_common_loss(void)
 {
+	last_loss_ns = bpf_ktime_get_ns();
 	__sync_fetch_and_add(&common_losses, 1);
 	__sync_fetch_and_add(&loss_clock, 1);
 }
@@ -70,6 +74,7 @@ static __always_inline void note_loss(struct caller *caller)
 	__u32 tgid = caller->tgid;
 	struct process *process = bpf_map_lookup_elem(&processes, &tgid);
 
+	last_loss_ns = bpf_ktime_get_ns();
 	if (!process || process->incarnation != caller->incarnation)
 		return;
 	__sync_fetch_and_add(&process->loss_epoch, 1);

@@ -5,6 +5,7 @@
 #include "maps/connected_qps.h"
 #include "maps/libraries.h"
 #include "maps/queues.h"
+#include "process.h"
 #include "queue_end.h"
 #include "rdma_core.h"
 #include "resource_handle.h"
@@ -13,22 +14,33 @@
 /* What the kernel tells of queues of programs that have libibverbs linked in. Where
  * it is a library of its own, its functions are probed and tell. */
 
-/* Connected QPs of which it is not known by which address their process knows them,
- * read by user space. */
+/* QPs whose state changed and of which it is not known which queue they are, read by
+ * user space. */
 volatile __u64 connections_unread = 0;
 
-/* The key of a QP of the current process; false for one of the kernel, and where
- * its memory cannot be read. */
+/* The key of a QP of the current process; false for one of the kernel or of a process
+ * that is not traced, and, counted, where its memory cannot be read. */
 static __always_inline bool tracked_key(struct queue_key *key, struct ib_qp *qp)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	__u64 handle = user_handle_of(BPF_CORE_READ(qp, uobject));
 
-	key->incarnation = incarnation_of(task);
-	key->tgid = bpf_get_current_pid_tgid() >> 32;
+	if (!handle)
+		return false;
+	struct caller caller = {
+		.incarnation = incarnation_of(task),
+		.tgid = bpf_get_current_pid_tgid() >> 32,
+	};
+	if (is_excluded(&caller))
+		return false;
+	key->incarnation = caller.incarnation;
+	key->tgid = caller.tgid;
 	key->qp_num = BPF_CORE_READ(qp, qp_num);
 	/* An ibv_qp begins with the address of its ibv_context. */
-	return handle && !bpf_probe_read_user(&key->object, sizeof(key->object), (void *)handle);
+	if (!bpf_probe_read_user(&key->object, sizeof(key->object), (void *)handle))
+		return true;
+	__sync_fetch_and_add(&connections_unread, 1);
+	return false;
 }
 
 static __always_inline struct queue *tracked_queue(struct queue_key *key)
@@ -68,15 +80,14 @@ static __always_inline void tell_connected(struct ib_qp *qp, struct kernel_qp *f
 {
 	struct queue_key key = {};
 
-	if (!facts->user_handle)
+	if (!tracked_key(&key, qp))
 		return;
-	if (!tracked_key(&key, qp)) {
-		__sync_fetch_and_add(&connections_unread, 1);
-		return;
-	}
 	struct queue *queue = tracked_queue(&key);
 	if (queue && queue->aligned_ns && !is_linked(queue))
 		return; /* libibverbs told. */
+	/* What was sent before is of an earlier QP, whose end was not seen. */
+	if (queue && is_linked(queue) && queue->posted)
+		end_queue(&key, queue, END_RESET);
 	struct connected_qp told = {
 		.aligned_ns = bpf_ktime_get_ns(),
 		.remote_qp = facts->remote_qp,

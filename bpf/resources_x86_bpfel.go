@@ -122,6 +122,14 @@ const (
 	ResourcesMemoryKindMEMORY_DEVICE  ResourcesMemoryKind = 4
 )
 
+type ResourcesProcess struct {
+	_           structs.HostLayout
+	Incarnation uint64
+	StartNs     uint64
+	LossEpoch   uint32
+	Pad         uint32
+}
+
 type ResourcesQueue struct {
 	_             structs.HostLayout
 	Key           ResourcesQueueKey
@@ -245,9 +253,11 @@ const (
 	ResourcesMapAsyncEvents              = "async_events"
 	ResourcesMapConnectedQps             = "connected_qps"
 	ResourcesMapCoreCalls                = "core_calls"
+	ResourcesMapExcluded                 = "excluded"
 	ResourcesMapKernelDevices            = "kernel_devices"
 	ResourcesMapKernelQps                = "kernel_qps"
 	ResourcesMapLibraries                = "libraries"
+	ResourcesMapProcesses                = "processes"
 	ResourcesMapQueueIndex               = "queue_index"
 	ResourcesMapQueues                   = "queues"
 	ResourcesMapRegionCalls              = "region_calls"
@@ -277,13 +287,17 @@ const (
 	ResourcesProgLeaveQuery              = "leave_query"
 	ResourcesProgLeaveRegister           = "leave_register"
 	ResourcesVarAsyncEventsLost          = "async_events_lost"
+	ResourcesVarCommonLosses             = "common_losses"
 	ResourcesVarConnectionsUnread        = "connections_unread"
 	ResourcesVarCoreCallsLost            = "core_calls_lost"
 	ResourcesVarKernelQpsFull            = "kernel_qps_full"
 	ResourcesVarKernelQpsTaken           = "kernel_qps_taken"
+	ResourcesVarLastLossNs               = "last_loss_ns"
+	ResourcesVarLossClock                = "loss_clock"
 	ResourcesVarRegionCallsLost          = "region_calls_lost"
 	ResourcesVarRegionsFull              = "regions_full"
 	ResourcesVarRegisteredFull           = "registered_full"
+	ResourcesVarSkippedRuns              = "skipped_runs"
 	ResourcesVarTypeAsyncEvent           = "type_async_event"
 	ResourcesVarTypeMemoryKind           = "type_memory_kind"
 )
@@ -362,9 +376,11 @@ type ResourcesMapSpecs struct {
 	AsyncEvents   *ebpf.MapSpec `ebpf:"async_events"`
 	ConnectedQps  *ebpf.MapSpec `ebpf:"connected_qps"`
 	CoreCalls     *ebpf.MapSpec `ebpf:"core_calls"`
+	Excluded      *ebpf.MapSpec `ebpf:"excluded"`
 	KernelDevices *ebpf.MapSpec `ebpf:"kernel_devices"`
 	KernelQps     *ebpf.MapSpec `ebpf:"kernel_qps"`
 	Libraries     *ebpf.MapSpec `ebpf:"libraries"`
+	Processes     *ebpf.MapSpec `ebpf:"processes"`
 	QueueIndex    *ebpf.MapSpec `ebpf:"queue_index"`
 	Queues        *ebpf.MapSpec `ebpf:"queues"`
 	RegionCalls   *ebpf.MapSpec `ebpf:"region_calls"`
@@ -377,13 +393,17 @@ type ResourcesMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type ResourcesVariableSpecs struct {
 	AsyncEventsLost   *ebpf.VariableSpec `ebpf:"async_events_lost"`
+	CommonLosses      *ebpf.VariableSpec `ebpf:"common_losses"`
 	ConnectionsUnread *ebpf.VariableSpec `ebpf:"connections_unread"`
 	CoreCallsLost     *ebpf.VariableSpec `ebpf:"core_calls_lost"`
 	KernelQpsFull     *ebpf.VariableSpec `ebpf:"kernel_qps_full"`
 	KernelQpsTaken    *ebpf.VariableSpec `ebpf:"kernel_qps_taken"`
+	LastLossNs        *ebpf.VariableSpec `ebpf:"last_loss_ns"`
+	LossClock         *ebpf.VariableSpec `ebpf:"loss_clock"`
 	RegionCallsLost   *ebpf.VariableSpec `ebpf:"region_calls_lost"`
 	RegionsFull       *ebpf.VariableSpec `ebpf:"regions_full"`
 	RegisteredFull    *ebpf.VariableSpec `ebpf:"registered_full"`
+	SkippedRuns       *ebpf.VariableSpec `ebpf:"skipped_runs"`
 	TypeAsyncEvent    *ebpf.VariableSpec `ebpf:"type_async_event"`
 	TypeMemoryKind    *ebpf.VariableSpec `ebpf:"type_memory_kind"`
 }
@@ -411,9 +431,11 @@ type ResourcesMaps struct {
 	AsyncEvents   *ebpf.Map `ebpf:"async_events"`
 	ConnectedQps  *ebpf.Map `ebpf:"connected_qps"`
 	CoreCalls     *ebpf.Map `ebpf:"core_calls"`
+	Excluded      *ebpf.Map `ebpf:"excluded"`
 	KernelDevices *ebpf.Map `ebpf:"kernel_devices"`
 	KernelQps     *ebpf.Map `ebpf:"kernel_qps"`
 	Libraries     *ebpf.Map `ebpf:"libraries"`
+	Processes     *ebpf.Map `ebpf:"processes"`
 	QueueIndex    *ebpf.Map `ebpf:"queue_index"`
 	Queues        *ebpf.Map `ebpf:"queues"`
 	RegionCalls   *ebpf.Map `ebpf:"region_calls"`
@@ -426,9 +448,11 @@ func (m *ResourcesMaps) Close() error {
 		m.AsyncEvents,
 		m.ConnectedQps,
 		m.CoreCalls,
+		m.Excluded,
 		m.KernelDevices,
 		m.KernelQps,
 		m.Libraries,
+		m.Processes,
 		m.QueueIndex,
 		m.Queues,
 		m.RegionCalls,
@@ -442,13 +466,17 @@ func (m *ResourcesMaps) Close() error {
 // It can be passed to LoadResourcesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ResourcesVariables struct {
 	AsyncEventsLost   *ebpf.Variable `ebpf:"async_events_lost"`
+	CommonLosses      *ebpf.Variable `ebpf:"common_losses"`
 	ConnectionsUnread *ebpf.Variable `ebpf:"connections_unread"`
 	CoreCallsLost     *ebpf.Variable `ebpf:"core_calls_lost"`
 	KernelQpsFull     *ebpf.Variable `ebpf:"kernel_qps_full"`
 	KernelQpsTaken    *ebpf.Variable `ebpf:"kernel_qps_taken"`
+	LastLossNs        *ebpf.Variable `ebpf:"last_loss_ns"`
+	LossClock         *ebpf.Variable `ebpf:"loss_clock"`
 	RegionCallsLost   *ebpf.Variable `ebpf:"region_calls_lost"`
 	RegionsFull       *ebpf.Variable `ebpf:"regions_full"`
 	RegisteredFull    *ebpf.Variable `ebpf:"registered_full"`
+	SkippedRuns       *ebpf.Variable `ebpf:"skipped_runs"`
 	TypeAsyncEvent    *ebpf.Variable `ebpf:"type_async_event"`
 	TypeMemoryKind    *ebpf.Variable `ebpf:"type_memory_kind"`
 }

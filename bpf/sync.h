@@ -90,14 +90,16 @@ static __always_inline bool seen_from_start(struct queue *queue, struct library 
 }
 
 /* Takes over what the kernel told of a QP whose program has libibverbs linked in.
- * That is true of the first queue of the QP alone. */
+ * That is true of the first queue of the QP alone, and that it has been empty only if
+ * nothing went by unseen: there was no queue yet to take note of it. */
 static __noinline void learn_connection(struct queue *queue)
 {
 	struct connected_qp *told = bpf_map_lookup_elem(&connected_qps, &queue->key);
 
 	if (!told)
 		return;
-	queue->aligned_ns = told->aligned_ns;
+	if (told->aligned_ns > *(volatile __u64 *)&last_loss_ns)
+		queue->aligned_ns = told->aligned_ns;
 	queue->remote_qp = told->remote_qp;
 	queue->port = told->port;
 	queue->qp_type = told->qp_type;

@@ -869,6 +869,7 @@ const (
 	TrackerVarHaveTraceContexts   = "have_trace_contexts"
 	TrackerVarHistogramEdges      = "histogram_edges"
 	TrackerVarHitCostNs           = "hit_cost_ns"
+	TrackerVarLastLossNs          = "last_loss_ns"
 	TrackerVarLossClock           = "loss_clock"
 	TrackerVarNextDevice          = "next_device"
 	TrackerVarReadCqeStamps       = "read_cqe_stamps"
@@ -1016,6 +1017,7 @@ type TrackerVariableSpecs struct {
 	HaveTraceContexts   *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
 	HistogramEdges      *ebpf.VariableSpec `ebpf:"histogram_edges"`
 	HitCostNs           *ebpf.VariableSpec `ebpf:"hit_cost_ns"`
+	LastLossNs          *ebpf.VariableSpec `ebpf:"last_loss_ns"`
 	LossClock           *ebpf.VariableSpec `ebpf:"loss_clock"`
 	NextDevice          *ebpf.VariableSpec `ebpf:"next_device"`
 	ReadCqeStamps       *ebpf.VariableSpec `ebpf:"read_cqe_stamps"`
@@ -1144,6 +1146,7 @@ type TrackerVariables struct {
 	HaveTraceContexts   *ebpf.Variable `ebpf:"have_trace_contexts"`
 	HistogramEdges      *ebpf.Variable `ebpf:"histogram_edges"`
 	HitCostNs           *ebpf.Variable `ebpf:"hit_cost_ns"`
+	LastLossNs          *ebpf.Variable `ebpf:"last_loss_ns"`
 	LossClock           *ebpf.Variable `ebpf:"loss_clock"`
 	NextDevice          *ebpf.Variable `ebpf:"next_device"`
 	ReadCqeStamps       *ebpf.Variable `ebpf:"read_cqe_stamps"`
