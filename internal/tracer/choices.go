@@ -30,6 +30,29 @@ func (c *choices) of(id verbs.ProcessID) (taken, known bool) {
 	return taken, known
 }
 
+// shows reports whether what is known of a process may be told: where not all are
+// traced, only once it was decided that this one is. The kernel side follows it from
+// its first queue on until it is told not to.
+func (t *Tracer) shows(id verbs.ProcessID) bool {
+	if !t.cfg.selects {
+		return true
+	}
+	taken, known := t.choices.of(id)
+	return taken && known
+}
+
+// tells is shows for what is told at once or never: it counts what is of a process
+// that nothing was decided about.
+func (t *Tracer) tells(id verbs.ProcessID) bool {
+	if t.shows(id) {
+		return true
+	}
+	if _, known := t.choices.of(id); !known {
+		t.undecided.Add(1)
+	}
+	return false
+}
+
 func (c *choices) forget(id verbs.ProcessID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -63,6 +63,8 @@ type Config struct {
 	// namedDrivers is knownDrivers when it is nil. It lets tests find drivers by
 	// their devices alone.
 	namedDrivers []driver
+	// selects says that not every process is traced.
+	selects bool
 }
 
 const (
@@ -98,6 +100,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Root == "" {
 		c.Root = "/"
 	}
+	c.selects = c.TakesProcess != nil || c.TakesConsumer != nil
 	if c.TakesProcess == nil {
 		c.TakesProcess = func(int) bool { return true }
 	}

@@ -131,7 +131,8 @@ func (t *Tracer) probeFile(file provider.File) (left *attachment, err error) {
 		t.log.Log(context.Background(), level, "a verbs library is not traced, and tried again later", "library", file.DisplayPath, "error", err)
 		return nil, nil
 	}
-	t.log.Info("probing", "library", file.DisplayPath, "provider", file.Library.Name, "functions", len(file.Library.Targets), "links", a.count())
+	// The name is in the message: a collector drops lines that are alike.
+	t.log.Info("probing "+file.Library.Name, "library", file.DisplayPath, "provider", file.Library.Name, "functions", len(file.Library.Targets), "links", a.count())
 	return nil, nil
 }
 

@@ -132,7 +132,7 @@ func (k *kernelVerbs) attach(d driver) {
 	k.mu.Lock()
 	k.drivers[d.module] = probed
 	k.mu.Unlock()
-	k.log.Info("probing", "library", d.module, "functions", len(probed.names()), "links", len(probed.links), "by", probed.how)
+	k.log.Info("probing "+d.module, "library", d.module, "functions", len(probed.names()), "links", len(probed.links), "by", probed.how)
 }
 
 // begin lets what the driver does count from now on.

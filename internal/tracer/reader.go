@@ -62,6 +62,9 @@ func (t *Tracer) readSlow(ctx context.Context, reader *ringbuf.Reader) {
 // deliver names what the record holds numbers for and passes it on. It never
 // waits for the consumer.
 func (t *Tracer) deliver(c verbs.Completion, device uint16) {
+	if !t.tells(c.Queue.Process) {
+		return
+	}
 	c.Device = t.devices.name(device)
 	if c.Device == "" && device != noDevice && t.mu.TryLock() {
 		// The first completions of a device may come before anybody asked

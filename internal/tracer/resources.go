@@ -66,7 +66,7 @@ func (r *resources) refresh() (changed bool) {
 		return true
 	}
 	r.replace(side)
-	r.log.Info("probing", "library", "ib_core", "functions", len(side.functions), "links", len(side.links))
+	r.log.Info("probing ib_core", "library", "ib_core", "functions", len(side.functions), "links", len(side.links))
 	if len(missing) > 0 {
 		r.log.Warn("the control path is seen in part: this kernel lacks functions", "missing", strings.Join(missing, " "))
 	}

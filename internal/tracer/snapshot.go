@@ -201,6 +201,8 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	if snapshot.Rejected, err = t.side.readRejected(t.devices.name); err != nil {
 		return verbs.Snapshot{}, err
 	}
+	snapshot.Series = slices.DeleteFunc(snapshot.Series, func(s verbs.Series) bool { return !t.shows(s.Key.Process) })
+	snapshot.Rejected = slices.DeleteFunc(snapshot.Rejected, func(r verbs.RejectedPosts) bool { return !t.shows(r.Process) })
 	if snapshot.Registrations, err = t.readRegistrations(); err != nil {
 		return verbs.Snapshot{}, err
 	}
@@ -209,10 +211,13 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	if err != nil {
 		return verbs.Snapshot{}, err
 	}
-	t.describeQueues(queues)
-	snapshot.Queues, snapshot.Ended = queues, t.ended.take()
+	snapshot.Queues, snapshot.Ended = t.shown(queues), t.shown(t.ended.take())
+	t.describeQueues(snapshot.Queues)
 	snapshot.WQEs = wqeBalance(books, outstanding, t.libraries.unobserved, &counters)
 	for key, n := range books.emptied {
+		if !t.shows(key.process) {
+			continue
+		}
 		snapshot.Empty = append(snapshot.Empty, verbs.ReceiveEmpty{Process: key.process, Device: t.devices.name(key.device), Count: n})
 	}
 	t.interval++
@@ -224,6 +229,10 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 		t.log.Warn("some aggregates of processes that have exited are still in the maps", "error", err)
 	}
 	return snapshot, nil
+}
+
+func (t *Tracer) shown(queues []verbs.QueueInfo) []verbs.QueueInfo {
+	return slices.DeleteFunc(queues, func(q verbs.QueueInfo) bool { return !t.shows(q.ID.Process) })
 }
 
 // describeQueues asks the kernel about the peers, and about what libibverbs did
@@ -269,6 +278,7 @@ func (t *Tracer) losses(counters *[bpf.TrackerCounterCOUNTERS]uint64) map[string
 	losses["consumer_too_slow"] = t.dropped.Load()
 	losses["library_out_of_reach"] = t.missed.Load()
 	losses["undecodable_record"] = t.undecodable.Load()
+	losses["process_undecided"] = t.undecided.Load()
 	t.resources.addLosses(losses)
 	t.kernel.addLosses(losses)
 	return losses
@@ -339,6 +349,7 @@ func (t *Tracer) forgetExited() error {
 	})
 	for process := range gone {
 		delete(t.registrants, process)
+		t.choices.forget(process)
 		for key := range t.books.emptied {
 			if key.process == process {
 				delete(t.books.emptied, key)

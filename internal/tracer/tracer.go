@@ -49,8 +49,11 @@ type Tracer struct {
 	stamps      *cqeStamps
 	dropped     atomic.Uint64
 	undecodable atomic.Uint64
-	extended    chan struct{}
-	missed      atomic.Uint64
+	// undecided counts slow completions of processes of which it was not yet known
+	// whether they are traced.
+	undecided atomic.Uint64
+	extended  chan struct{}
+	missed    atomic.Uint64
 	// hanging is what was told last of what holds up looks at processes.
 	hanging atomic.Pointer[string]
 	denials *denials
@@ -303,7 +306,6 @@ func (t *Tracer) scan() error {
 	for process, since := range t.ending {
 		if time.Since(since) > quarantine+2*scanInterval {
 			delete(t.ending, process)
-			t.choices.forget(process)
 			t.exited[process] = true
 		}
 	}
