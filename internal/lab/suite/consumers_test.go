@@ -17,7 +17,7 @@ const pollTrace = `# tracer: nop
 `
 
 func TestCQWitnessSums(t *testing.T) {
-	w := cqWitness{before: []int{3}}
+	w := cqWitness{management: []int{3}}
 	if sum, err := w.sum(pollTrace); sum != 3 || err != nil {
 		t.Errorf("%d, %v; want 3 without the CQ from before", sum, err)
 	}

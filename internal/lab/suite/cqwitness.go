@@ -14,9 +14,9 @@ import (
 
 // cqWitness counts the completions that the RDMA core polls, by its own
 // tracepoint: an account that owes nothing to probes on the driver. It leaves out
-// the CQs that were there before, which are of the management of the devices.
+// the CQs of the management of the devices.
 type cqWitness struct {
-	before []int
+	management []int
 }
 
 const (
@@ -26,23 +26,24 @@ const (
 
 // startCQWitness enables the tracepoint in a buffer of its own.
 func startCQWitness(ctx context.Context) (*cqWitness, error) {
-	before, err := kernelCQs(ctx)
+	management, err := managementCQs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := os.Mkdir(cqInstance, 0o755); err != nil {
 		return nil, err
 	}
-	w := &cqWitness{before: before}
+	w := &cqWitness{management: management}
 	return w, errors.Join(
 		os.WriteFile(cqInstance+"buffer_size_kb", []byte("16384"), 0o644),
 		os.WriteFile(cqPollEvent, []byte("1"), 0o644),
 	)
 }
 
-// kernelCQs lists the numbers of the kernel's own CQs. A tracepoint does not tell
-// the device, so the numbers have to be the same on both.
-func kernelCQs(ctx context.Context) ([]int, error) {
+// managementCQs lists the numbers that CQs of the kernel have on both devices. A
+// tracepoint does not tell the device, so it has to be the same number. Others that
+// are there stayed in the pool of a device when their consumer went.
+func managementCQs(ctx context.Context) ([]int, error) {
 	out, err := run(ctx, "rdma", "-j", "resource", "show", "cq")
 	if err != nil {
 		return nil, err
@@ -62,12 +63,11 @@ func kernelCQs(ctx context.Context) ([]int, error) {
 		}
 	}
 	client, server := of[clientDevice], of[serverDevice]
-	slices.Sort(client)
-	slices.Sort(server)
-	if !slices.Equal(client, server) {
-		return nil, fmt.Errorf("the kernel has CQs %v on %s and %v on %s: the witness cannot tell them apart", client, clientDevice, server, serverDevice)
+	both := slices.DeleteFunc(slices.Clone(client), func(n int) bool { return !slices.Contains(server, n) })
+	if len(both) == 0 {
+		return nil, fmt.Errorf("the kernel has CQs %v on %s and %v on %s: the witness cannot tell those of the management", client, clientDevice, server, serverDevice)
 	}
-	return client, nil
+	return both, nil
 }
 
 // stop ends the trace and returns how many completions were polled.
@@ -101,7 +101,7 @@ func (w *cqWitness) sum(trace string) (uint64, error) {
 		if err != nil || returned < 0 {
 			return 0, fmt.Errorf("a poll returned %s: %w", m[2], err)
 		}
-		if !slices.Contains(w.before, number) {
+		if !slices.Contains(w.management, number) {
 			total += uint64(returned)
 		}
 	}
