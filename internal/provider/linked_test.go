@@ -197,6 +197,21 @@ func TestLinkedContradicted(t *testing.T) {
 	assert.Empty(t, files)
 }
 
+// A file that is given up while another process is looked at is no provider, and
+// what was known of it when that look came by is what that look returns.
+func TestResolveWhatIsGivenUpMeanwhile(t *testing.T) {
+	f := newRecorded(t).finder()
+	var errs errorList
+	given := candidate{file: File{Path: "/train"}, known: &known{kind: Other}}
+	assert.Empty(t, f.resolve(&look{}, []candidate{given}, &errs))
+	require.ErrorIs(t, errs.join("process 7"), ErrNotVerbs)
+
+	given.linked = &Library{Linked: true}
+	files := f.resolve(&look{}, []candidate{given}, &errorList{})
+	require.Len(t, files, 1)
+	assert.Same(t, given.linked, files[0].Library)
+}
+
 // A process that lies gets no probe anywhere but at functions of a file that
 // libibverbs is a part of, and is told of once.
 func TestLinkedDoesNotBelieve(t *testing.T) {
