@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,7 +131,7 @@ func TestLinkedFindsFunctions(t *testing.T) {
 			assert.Equal(t, Provider, file.Library.Kind)
 			assert.Equal(t, "train", file.Library.Name)
 			assert.True(t, file.Library.Linked)
-			assert.True(t, file.Library.Linked)
+			assert.Zero(t, file.Library.Unresolved)
 			assert.Len(t, file.Library.Sites, 3)
 
 			analysed := f.Counters().Analysed
@@ -174,9 +175,10 @@ func TestLinkedTakesSeveralDrivers(t *testing.T) {
 	assert.Same(t, second.Library, third.Library)
 }
 
-// A file whose processes say different things of a function is given up.
+// A file with tables that have a function in different places, of which processes
+// tell, is given up.
 func TestLinkedContradicted(t *testing.T) {
-	p := compileLinked(t, true, "-static", "-no-pie")
+	p := compileLinked(t, true, "-static", "-no-pie", "-DCROSSED")
 	r := newRecorded(t)
 	r.process(7, p.root, p.line)
 	f := r.finder()
@@ -212,6 +214,40 @@ func TestResolveWhatIsGivenUpMeanwhile(t *testing.T) {
 	assert.Same(t, given.linked, files[0].Library)
 }
 
+// What a process says against others counts for nothing where no table of the file
+// bears it out: neither to end the tracing of the program, nor to hide a driver.
+func TestLinkedIsNotEndedByLies(t *testing.T) {
+	p := compileLinked(t, true, "-static", "-no-pie")
+	r := newRecorded(t)
+	r.process(7, p.root, p.line)
+	f := r.finder()
+	hides := p.handles("drv")
+	hides[PostSRQRecv] = p.handles("other")[PostSend]
+	crossed := p.handles("drv")
+	crossed[PostSend], crossed[PostRecv] = crossed[PostRecv], crossed[PostSend]
+	before, err := linkedIn(f, 7, hides)
+	require.NoError(t, err)
+	_, err = linkedIn(f, 7, crossed)
+	require.ErrorIs(t, err, ErrUnresolved)
+	after, err := linkedIn(f, 7, p.handles("drv"))
+	require.NoError(t, err)
+	assert.Equal(t, before.Library.Targets, after.Library.Targets)
+	both, err := linkedIn(f, 7, p.handles("other"))
+	require.NoError(t, err)
+	assert.Len(t, both.Library.Targets, 6)
+}
+
+// A file that cannot be read tells nothing of who told of it.
+func TestNoteWrongIsNotOfReading(t *testing.T) {
+	f, k := newRecorded(t).finder(), &known{kind: Other}
+	for range 2 * mostWrong {
+		f.noteWrong(k, unix.EIO)
+	}
+	assert.Zero(t, k.linked.wrong)
+	f.noteWrong(k, ErrUnresolved)
+	assert.Equal(t, 1, k.linked.wrong)
+}
+
 // A process that lies gets no probe anywhere but at functions of a file that
 // libibverbs is a part of, and is told of once.
 func TestLinkedDoesNotBelieve(t *testing.T) {
@@ -224,6 +260,14 @@ func TestLinkedDoesNotBelieve(t *testing.T) {
 	mixed[PostSend] = marked.handles("other")[PostSend]
 	exchanged := marked.handles("drv")
 	exchanged[PostRecv], exchanged[PollCQ] = exchanged[PollCQ], exchanged[PostRecv]
+	crossed := marked.handles("drv")
+	crossed[PostSend], crossed[PollCQ] = crossed[PollCQ], crossed[PostSend]
+	omitted := maps.Clone(crossed)
+	delete(omitted, PostRecv)
+	without := marked.handles("drv")
+	delete(without, PostRecv)
+	sendsPoll := maps.Clone(without)
+	sendsPoll[PollCQ], sendsPoll[PostSend] = marked.handles("other")[PollCQ], without[PollCQ]
 	elsewhere := marked.handles("drv")
 	elsewhere[PostSend] = marked.symbols["main"] + moved
 	for name, tc := range map[string]struct {
@@ -235,6 +279,10 @@ func TestLinkedDoesNotBelieve(t *testing.T) {
 		"the middle of a function":     {marked, inside, ErrUnresolved},
 		"functions of two drivers":     {marked, mixed, ErrUnresolved},
 		"another order":                {marked, exchanged, ErrUnresolved},
+		"poll and send exchanged":      {marked, crossed, ErrUnresolved},
+		"the same, none receives":      {marked, omitted, ErrUnresolved},
+		"one that sends what polls":    {marked, sendsPoll, ErrUnresolved},
+		"none receives":                {marked, without, ErrUnresolved},
 		"a function of no driver":      {marked, elsewhere, ErrUnresolved},
 		"functions that are not there": {marked, Handles{PollCQ: 0x10, PostSend: 0x20}, nil},
 		"functions of several files":   {marked, apart, nil},
