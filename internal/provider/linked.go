@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // A program, or a library, may have rdma-core linked in: then nothing in its
@@ -88,11 +91,19 @@ func (f *Finder) findLinked(l *look, pid int, point func(io.ReaderAt) (Handles, 
 func (f *Finder) pointed(pid int, point func(io.ReaderAt) (Handles, error)) (Handles, error) {
 	path := filepath.Join(f.processDir(pid), "mem")
 	memory, err := os.Open(path)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist) // It has ended.
+	}
 	if err != nil {
 		return nil, f.unreadable(permission("read", path, "CAP_SYS_PTRACE", unwrapPath(err)))
 	}
 	defer func() { _ = memory.Close() }()
-	return point(memory)
+	handles, err := point(memory)
+	if errors.Is(err, io.EOF) {
+		// The kernel says so once there is no memory any more.
+		return nil, fmt.Errorf("%s: %w: %w", path, fs.ErrNotExist, err)
+	}
+	return handles, err
 }
 
 // mappingOf returns the mapping that an address is in, nil if it is in none.

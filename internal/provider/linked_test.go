@@ -366,7 +366,7 @@ func TestLinkedPassesOverWhatHangs(t *testing.T) {
 	assert.NotNil(t, file)
 }
 
-// What the memory of the process does not tell is the caller's error.
+// A process that ends before or while its memory is read is gone.
 func TestLinkedInGoneProcess(t *testing.T) {
 	r := newRecorded(t)
 	_, err := linkedIn(r.finder(), 7, Handles{})
@@ -376,7 +376,7 @@ func TestLinkedInGoneProcess(t *testing.T) {
 		_, err := memory.ReadAt(make([]byte, 1), 0)
 		return nil, err
 	})
-	require.ErrorIs(t, err, io.EOF)
+	require.ErrorIs(t, err, fs.ErrNotExist, "its memory has gone")
 }
 
 // What is a library of its own is found without being pointed to.

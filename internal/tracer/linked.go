@@ -19,8 +19,8 @@ import (
 const (
 	// linkedInterval is how often it is looked for new QPs.
 	linkedInterval = time.Second
-	// mostTries is how often in a row a process is looked at on a device whose
-	// ibv_qp is not filled in.
+	// mostTries is how often a process is looked at on a device as long as no ibv_qp
+	// is filled in: once in each interval, at whichever of its QPs is listed first.
 	mostTries = 5
 	// mostLooksInTurn bounds how many processes are looked at in one interval.
 	mostLooksInTurn = 64
@@ -43,7 +43,7 @@ type sight int
 const (
 	sightNothing  sight = iota // not yet
 	sightForNow                // nothing more until it is forgotten
-	sightForEver               // it uses libraries, which are found without
+	sightForEver               // nothing to probe here: libraries, found without, or what is left out or refused
 	sightTryAgain              // the QP is not filled in
 )
 
@@ -172,6 +172,8 @@ func (t *Tracer) giveUp(file *provider.File, why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.log.Warn("a program is not traced any more", "library", file.DisplayPath, "error", why)
+	// A search that began before has the analysis of then, and may be about to probe.
+	t.libraries.refuse(file.ID)
 	a := t.libraries.attachments[keyOf(file.ID)]
 	if t.closed || a == nil {
 		return
