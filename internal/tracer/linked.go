@@ -1,10 +1,12 @@
 package tracer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/provider"
@@ -47,10 +49,12 @@ const (
 	sightTryAgain              // the QP is not filled in
 )
 
-// looked is what is known of a process on a device.
+// looked is what is known of a process on a device. turn is when it was last looked
+// at, 0 for never.
 type looked struct {
 	last  sight
 	tries int
+	turn  uint64
 }
 
 func (l looked) isDone() bool {
@@ -60,6 +64,8 @@ func (l looked) isDone() bool {
 // linkedPrograms remembers what was looked at.
 type linkedPrograms struct {
 	known map[lookedKey]looked
+	// turn counts the looks.
+	turn uint64
 	// taken is how many QPs there had been at the last look; again asks for another
 	// one although there are no new ones.
 	taken uint64
@@ -93,7 +99,7 @@ func (p *linkedPrograms) forget(now time.Time) {
 	p.forgotten = now
 	for key, l := range p.known {
 		if l.last != sightForEver {
-			delete(p.known, key)
+			p.known[key] = looked{turn: l.turn}
 			p.again = true
 		}
 	}
@@ -116,6 +122,12 @@ func (p *linkedPrograms) look(taken uint64, list func() ([]userQP, bool, error),
 	p.again = !complete || taken != before
 	present := map[lookedKey]looked{}
 	looks := 0
+	p.turn++
+	// Whoever was longest not looked at comes first: looks may take so long that
+	// the others are forgotten before all had theirs.
+	slices.SortStableFunc(qps, func(a, b userQP) int {
+		return cmp.Compare(p.known[lookedKey{a.process, a.device}].turn, p.known[lookedKey{b.process, b.device}].turn)
+	})
 	for _, qp := range qps {
 		key := lookedKey{qp.process, qp.device}
 		l, ok := present[key]
@@ -124,6 +136,7 @@ func (p *linkedPrograms) look(taken uint64, list func() ([]userQP, bool, error),
 		}
 		if !l.isDone() && looks < mostLooksInTurn {
 			looks++
+			l.turn = p.turn
 			l.last = lookAt(qp)
 			l.tries++
 		}
