@@ -22,7 +22,7 @@ const (
 	// linkedInterval is how often it is looked for new QPs.
 	linkedInterval = time.Second
 	// mostTries is how often a process is looked at on a device as long as no ibv_qp
-	// is filled in: once in each interval, at whichever of its QPs is listed first.
+	// is filled in: once in each interval, at another of its QPs each time.
 	mostTries = 5
 	// mostLooksInTurn bounds how many processes are looked at in one interval.
 	mostLooksInTurn = 64
@@ -128,16 +128,21 @@ func (p *linkedPrograms) look(taken uint64, list func() ([]userQP, bool, error),
 	slices.SortStableFunc(qps, func(a, b userQP) int {
 		return cmp.Compare(p.known[lookedKey{a.process, a.device}].turn, p.known[lookedKey{b.process, b.device}].turn)
 	})
+	of := map[lookedKey][]userQP{}
 	for _, qp := range qps {
 		key := lookedKey{qp.process, qp.device}
-		l, ok := present[key]
-		if !ok {
-			l = p.known[key]
+		of[key] = append(of[key], qp)
+	}
+	for _, qp := range qps {
+		key := lookedKey{qp.process, qp.device}
+		if _, had := present[key]; had {
+			continue
 		}
+		l := p.known[key]
 		if !l.isDone() && looks < mostLooksInTurn {
 			looks++
 			l.turn = p.turn
-			l.last = lookAt(qp)
+			l.last = lookAt(of[key][l.tries%len(of[key])])
 			l.tries++
 		}
 		present[key] = l

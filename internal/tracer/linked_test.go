@@ -169,3 +169,25 @@ func TestLooksReachEverybody(t *testing.T) {
 		t.Error("one of them was never looked at")
 	}
 }
+
+// A QP that is not filled in does not use up the tries of its process at once, and
+// the next look is at another one.
+func TestLooksTakeTurnsAmongQPs(t *testing.T) {
+	l := newLooker()
+	key := keyFor(1, "rxa")
+	l.add(key, 17, sightTryAgain)
+	l.add(key, 18, sightTryAgain)
+	list := func() ([]userQP, bool, error) { return slices.Clone(l.qps), true, nil }
+	var numbers []uint32
+	for range 2 {
+		if err := l.programs.look(1, list, func(qp userQP) sight {
+			numbers = append(numbers, qp.number)
+			return sightTryAgain
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(numbers, []uint32{17, 18}) {
+		t.Errorf("looked at QPs %v", numbers)
+	}
+}
