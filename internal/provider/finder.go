@@ -252,14 +252,15 @@ func (f *Finder) process(l *look, pid int, others *fileSet) ([]File, error) {
 			continue
 		}
 		c, err := f.examineAt(l, pid, m)
-		switch {
-		case err != nil:
+		if err != nil {
 			errs.add(err)
-		case c.known.kind == Other && f.linkedOf(c.known) == nil:
-			others.add(m.key)
-		default:
-			found = append(found, c)
+			continue
 		}
+		if c.linked = f.linkedOf(c.known); c.known.kind == Other && c.linked == nil {
+			others.add(m.key)
+			continue
+		}
+		found = append(found, c)
 	}
 	files := f.resolve(l, found, &errs)
 	return files, errs.join(fmt.Sprintf("process %d", pid))
@@ -341,6 +342,9 @@ func unwrapPath(err error) error {
 type candidate struct {
 	file  File
 	known *known
+	// linked is the analysis of a file of kind Other that has rdma-core linked in.
+	// It is asked for once: another look may find a contradiction at any time.
+	linked *Library
 }
 
 // examine opens the file behind a mapping and says what it is.
@@ -355,7 +359,7 @@ func (f *Finder) examine(l *look, pid int, m *mapping) (candidate, error) {
 			k, err := f.lookUp(l, h, m.key, file.Path)
 			if !errors.Is(err, ErrChanged) {
 				file.identify(m.key, h.stamp)
-				return candidate{file, k}, f.failed(err)
+				return candidate{file: file, known: k}, f.failed(err)
 			}
 		}
 		if errors.Is(err, fs.ErrPermission) {
@@ -376,7 +380,7 @@ func (f *Finder) examine(l *look, pid int, m *mapping) (candidate, error) {
 	defer h.close()
 	k, err := f.lookUp(l, h, m.key, file.Path)
 	file.identify(m.key, h.stamp)
-	return candidate{file, k}, f.failed(err)
+	return candidate{file: file, known: k}, f.failed(err)
 }
 
 // failed counts errors of reading; those about the content are counted when

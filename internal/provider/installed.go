@@ -76,7 +76,7 @@ func (f *Finder) examineInstalled(l *look, root, name string) (candidate, error)
 	}
 	file.identify(key, h.stamp)
 	k, err := f.lookUp(l, h, key, file.Path)
-	return candidate{file, k}, err
+	return candidate{file: file, known: k}, err
 }
 
 // installedNames lists candidates by their paths below the root.

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // A program, or a library, may have rdma-core linked in: then nothing in its
@@ -20,13 +23,19 @@ type Handles map[Function]uint64
 // linkedFile is what is known of a file that a process has such functions in.
 type linkedFile struct {
 	library *Library
-	// left are the file offsets of functions that were told and left out.
-	left map[uint64]bool
+	// left are the functions that were told and left out.
+	left map[toldFunction]bool
 	// wrong counts what processes told of the file that is not so.
 	wrong int
 	// refused says that the file is not analysed, told that an error about it was
 	// returned.
 	refused, told bool
+}
+
+// toldFunction is what a process tells: the function is at this file offset.
+type toldFunction struct {
+	offset   uint64
+	function Function
 }
 
 // mostWrong is how often processes may tell wrong things of a file before it is
@@ -82,11 +91,19 @@ func (f *Finder) findLinked(l *look, pid int, point func(io.ReaderAt) (Handles, 
 func (f *Finder) pointed(pid int, point func(io.ReaderAt) (Handles, error)) (Handles, error) {
 	path := filepath.Join(f.processDir(pid), "mem")
 	memory, err := os.Open(path)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist) // It has ended.
+	}
 	if err != nil {
 		return nil, f.unreadable(permission("read", path, "CAP_SYS_PTRACE", unwrapPath(err)))
 	}
 	defer func() { _ = memory.Close() }()
-	return point(memory)
+	handles, err := point(memory)
+	if errors.Is(err, io.EOF) {
+		// The kernel says so once there is no memory any more.
+		return nil, fmt.Errorf("%s: %w: %w", path, fs.ErrNotExist, err)
+	}
+	return handles, err
 }
 
 // mappingOf returns the mapping that an address is in, nil if it is in none.
@@ -121,9 +138,9 @@ func (f *Finder) analyseLinked(l *look, c *candidate, offsets map[uint64]Functio
 		return nil, err
 	}
 	defer release()
-	before, added, err := f.addedTo(c.known, offsets)
-	if err != nil || !added {
-		return before, err
+	before, added := f.addedTo(c.known, offsets)
+	if !added {
+		return before, nil
 	}
 	file, err := f.Open(c.file)
 	if err != nil {
@@ -142,7 +159,7 @@ func (f *Finder) analyseLinked(l *look, c *candidate, offsets map[uint64]Functio
 	return library, nil
 }
 
-func (f *Finder) inspectLinked(file io.ReaderAt, offsets map[uint64]Function, before *Library) (library *Library, left []uint64, err error) {
+func (f *Finder) inspectLinked(file io.ReaderAt, offsets map[uint64]Function, before *Library) (library *Library, left []toldFunction, err error) {
 	a, err := openLinked(file, f.machine)
 	if err != nil {
 		return nil, nil, err
@@ -151,25 +168,25 @@ func (f *Finder) inspectLinked(file io.ReaderAt, offsets map[uint64]Function, be
 	return a.inspectLinked(offsets, before)
 }
 
-// addedTo returns the analysis so far, and whether one is to be made for functions
-// that were never asked for.
-func (f *Finder) addedTo(k *known, offsets map[uint64]Function) (before *Library, added bool, err error) {
+// addedTo returns the analysis so far, and whether one is to be made because it does
+// not have all of these functions as these, and none that was asked for did.
+func (f *Finder) addedTo(k *known, offsets map[uint64]Function) (before *Library, added bool) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	before = k.linked.library
 	if before == nil {
-		return nil, true, nil
+		return nil, true
 	}
 	unknown := maps.Clone(offsets)
-	maps.DeleteFunc(unknown, func(offset uint64, _ Function) bool { return k.linked.left[offset] })
+	maps.DeleteFunc(unknown, func(offset uint64, function Function) bool {
+		return k.linked.left[toldFunction{offset, function}]
+	})
 	for _, t := range before.Targets {
-		if function, ok := offsets[t.Offset]; ok && function != t.Function {
-			k.linked = linkedFile{refused: true, told: true}
-			return nil, false, fmt.Errorf("%w: the function at file offset %#x is %s of one and %s of another", ErrContradiction, t.Offset, t.Function, function)
+		if unknown[t.Offset] == t.Function {
+			delete(unknown, t.Offset)
 		}
-		delete(unknown, t.Offset)
 	}
-	return before, len(unknown) > 0 && k.linked.wrong < mostWrong, nil
+	return before, len(unknown) > 0 && k.linked.wrong < mostWrong
 }
 
 func (f *Finder) linkedOf(k *known) *Library {
@@ -184,26 +201,34 @@ func (f *Finder) refusesLinked(k *known) bool {
 	return k.linked.refused
 }
 
-func (f *Finder) keepLinked(k *known, library *Library, left []uint64) {
+func (f *Finder) keepLinked(k *known, library *Library, left []toldFunction) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	k.linked.library = library
 	if k.linked.left == nil {
-		k.linked.left = map[uint64]bool{}
+		k.linked.left = map[toldFunction]bool{}
 	}
-	for _, offset := range left {
-		remember(k.linked.left, maxLinkedFunctions, offset, true)
+	for _, told := range left {
+		remember(k.linked.left, maxLinkedFunctions, told, true)
 	}
 }
 
 // noteWrong remembers that the file is not to be analysed. It may be the process
-// that lies, and others have the same file: they are heard for some time.
+// that lies, and others have the same file: they are heard for some time. A file that
+// could not be read says nothing of either.
 func (f *Finder) noteWrong(k *known, err error) {
+	if !Refused(err) && !errors.Is(err, ErrContradiction) {
+		return
+	}
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
+	if errors.Is(err, ErrContradiction) {
+		k.linked = linkedFile{refused: true, told: true}
+		return
+	}
 	k.linked.wrong++
 	final := errors.Is(err, ErrNotVerbs) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrMachine) || errors.Is(err, ErrMalformed)
-	if k.linked.library == nil && Refused(err) && (final || k.linked.wrong >= mostWrong) {
+	if k.linked.library == nil && (final || k.linked.wrong >= mostWrong) {
 		k.linked.refused = true
 	}
 }

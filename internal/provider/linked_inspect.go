@@ -55,18 +55,23 @@ func (img *image) contains(text string) bool {
 }
 
 // inspectLinked analyses functions of one driver at file offsets, besides those of
-// an earlier analysis, nil if there was none; left are the offsets that it leaves
-// out.
-func (a *analysis) inspectLinked(offsets map[uint64]Function, before *Library) (lib *Library, left []uint64, err error) {
+// an earlier analysis, nil if there was none; left are those that it leaves out. Only
+// what a table of the file bears out can contradict the earlier analysis.
+func (a *analysis) inspectLinked(offsets map[uint64]Function, before *Library) (lib *Library, left []toldFunction, err error) {
 	addresses, left, err := a.driverAt(offsets)
 	if err != nil {
 		return nil, nil, err
 	}
 	if before != nil {
 		for _, t := range before.Targets {
-			if address, ok := a.img.address(t.Offset); ok {
-				addresses[address] = t.Function
+			address, ok := a.img.address(t.Offset)
+			if !ok {
+				continue
 			}
+			if function, again := addresses[address]; again && function != t.Function {
+				return nil, nil, fmt.Errorf("%w: the function at file offset %#x is %s of one and %s of another", ErrContradiction, t.Offset, t.Function, function)
+			}
+			addresses[address] = t.Function
 		}
 	}
 	if len(addresses) > maxLinkedFunctions {
@@ -95,9 +100,10 @@ func (a *analysis) inspectLinked(offsets map[uint64]Function, before *Library) (
 }
 
 // driverAt returns the addresses in the file of the functions of one driver, and
-// the offsets of those that are none of it. A process may lie about them: they have
-// to stand in a table of the file as those of a driver do.
-func (a *analysis) driverAt(offsets map[uint64]Function) (addresses map[uint64]Function, left []uint64, err error) {
+// those that are none of it. A process may lie about them: they have to stand in
+// tables of the file as those of a driver do. Another pair of functions may stand so
+// by chance, between which a process can choose.
+func (a *analysis) driverAt(offsets map[uint64]Function) (addresses map[uint64]Function, left []toldFunction, err error) {
 	var at tableAddresses
 	for offset, function := range offsets {
 		address, ok := a.img.address(offset)
@@ -106,13 +112,13 @@ func (a *analysis) driverAt(offsets map[uint64]Function) (addresses map[uint64]F
 		}
 		at[function] = address
 	}
-	if at[PollCQ] == 0 || at[PostSend] == 0 || !a.isDriver(&at) {
+	if !a.isDriver(&at) {
 		return nil, nil, fmt.Errorf("%w: no table of the file has the functions of the driver", ErrUnresolved)
 	}
 	addresses = map[uint64]Function{}
 	for offset, function := range offsets {
 		if at[function] == 0 {
-			left = append(left, offset)
+			left = append(left, toldFunction{offset, function})
 			continue
 		}
 		addresses[at[function]] = function

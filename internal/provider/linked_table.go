@@ -8,27 +8,36 @@ import "debug/elf"
 //
 //	poll_cq, post_recv, post_send, post_srq_ops, post_srq_recv
 //
-// A driver may have several tables. What is 0 in one is in another.
+// A driver may have several tables: one with its functions, and others for versions
+// of the device, of which mlx5 and mthca have some with poll_cq alone. There all
+// else is 0.
 
 // tableAddresses are the addresses of functions of a driver in a file, 0 for none.
 type tableAddresses [PollCQ + 1]uint64
 
-// isDriver reports whether the functions stand in tables of the file. It clears
-// those for Shared Receive Queues when they are not beside the others: a driver
-// that has none leaves what libibverbs has in its place.
+// member is the size of a member of a table.
+const member = 8
+
+// isDriver reports whether the functions stand in tables of the file: post_recv and
+// post_send one after the other, and before them poll_cq, or else that alone in
+// another table, whose device then has it instead. It clears those for Shared Receive Queues when they are not beside
+// the others: a driver that has none leaves what libibverbs has in its place.
 func (a *analysis) isDriver(at *tableAddresses) bool {
-	const member = 8
+	if at[PollCQ] == 0 || at[PostSend] == 0 || at[PostRecv] == 0 {
+		return false
+	}
 	var polls, sends, shared bool
 	a.eachPointer(func(where, pointer uint64) {
 		switch pointer {
 		case at[PollCQ]:
-			recv, send := a.pointer(where+member), a.pointer(where+2*member)
-			polls = polls || recv == at[PostRecv] && send == at[PostSend] || recv == 0 && send == 0
+			polls = polls || a.isAlone(where)
 		case at[PostSend]:
-			if a.pointer(where-member) != at[PostRecv] {
+			poll := a.pointer(where - 2*member)
+			if a.pointer(where-member) != at[PostRecv] || poll != 0 && !a.isFunction(poll) {
 				return
 			}
 			sends = true
+			polls = polls || poll == at[PollCQ]
 			shared = shared || a.pointer(where+2*member) == at[PostSRQRecv]
 		}
 	})
@@ -36,6 +45,24 @@ func (a *analysis) isDriver(at *tableAddresses) bool {
 		at[PostSRQRecv] = 0
 	}
 	return polls && sends
+}
+
+// isAlone reports whether what may be poll_cq is in a table without the functions
+// that post. Around it is nothing but functions and 0, as far as the table goes in
+// the smallest release that may be linked in.
+func (a *analysis) isAlone(where uint64) bool {
+	const before, posts, after = 32, 4, 16
+	for i := uint64(1); i <= after; i++ {
+		if next := a.pointer(where + i*member); next != 0 && (i <= posts || !a.isFunction(next)) {
+			return false
+		}
+	}
+	for i := uint64(1); i <= before; i++ {
+		if last := a.pointer(where - i*member); last != 0 && !a.isFunction(last) {
+			return false
+		}
+	}
+	return true
 }
 
 // eachPointer visits what may be pointers in the data of the file.

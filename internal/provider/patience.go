@@ -38,7 +38,7 @@ func (o obstacle) String() string {
 	case o.device != 0:
 		return fmt.Sprintf("a file system (device %d:%d)", unix.Major(o.device), unix.Minor(o.device))
 	case o.pid != 0:
-		return fmt.Sprintf("/proc/%d/maps", o.pid)
+		return fmt.Sprintf("the memory of process %d, as of /proc/%d/maps and mem", o.pid, o.pid)
 	default:
 		return "the library directories"
 	}

@@ -20,8 +20,8 @@ func (f *Finder) resolve(l *look, candidates []candidate, errs *errorList) []Fil
 			errs.add(fmt.Errorf("%s: %w", c.file.Path, c.known.err))
 			continue
 		}
-		if linked := f.linkedOf(c.known); linked != nil {
-			c.file.Library = linked
+		if c.linked != nil {
+			c.file.Library = c.linked
 			files = append(files, c.file)
 			continue
 		}
@@ -43,6 +43,9 @@ func (f *Finder) resolve(l *look, candidates []candidate, errs *errorList) []Fil
 
 // provider returns the analysis of a provider beside the other candidates.
 func (f *Finder) provider(l *look, c *candidate, beside []candidate) (*Library, error) {
+	if c.known.kind != Provider {
+		return nil, ErrNotVerbs
+	}
 	if err := f.reach(l, c.file.ID.Device); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmaradar/rdmaradar/internal/provider"
 )
 
@@ -33,7 +35,11 @@ var errNotMadeYet = errors.New("its ibv_qp is not filled in")
 // read.
 func handlesOf(memory io.ReaderAt, qp userQP) (provider.Handles, error) {
 	var object [qpBytes]byte
-	if err := readMemory(memory, object[:], qp.handle, "ibv_qp"); err != nil {
+	err := readMemory(memory, object[:], qp.handle, "ibv_qp")
+	if errors.Is(err, unix.EIO) {
+		return nil, errNotMadeYet // The page is not there yet, or not any more.
+	}
+	if err != nil {
 		return nil, err
 	}
 	word := func(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }

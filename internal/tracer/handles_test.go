@@ -7,6 +7,8 @@ import (
 	"io"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmaradar/rdmaradar/internal/provider"
 )
 
@@ -71,5 +73,18 @@ func TestHandlesOfOthers(t *testing.T) {
 		if err == nil || tc.err != nil && !errors.Is(err, tc.err) || got != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
+	}
+}
+
+// unmapped is memory without a page at the handle.
+type unmapped struct{}
+
+func (unmapped) ReadAt([]byte, int64) (int, error) { return 0, unix.EIO }
+
+// A handle where no memory is yet says no more than one that is not filled in.
+func TestHandlesOfUnmapped(t *testing.T) {
+	_, qp := processWithQP()
+	if _, err := handlesOf(unmapped{}, qp); !errors.Is(err, errNotMadeYet) {
+		t.Error(err)
 	}
 }

@@ -1,10 +1,12 @@
 package tracer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/provider"
@@ -19,8 +21,8 @@ import (
 const (
 	// linkedInterval is how often it is looked for new QPs.
 	linkedInterval = time.Second
-	// mostTries is how often in a row a process is looked at on a device whose
-	// ibv_qp is not filled in.
+	// mostTries is how often a process is looked at on a device as long as no ibv_qp
+	// is filled in: once in each interval, at another of its QPs each time.
 	mostTries = 5
 	// mostLooksInTurn bounds how many processes are looked at in one interval.
 	mostLooksInTurn = 64
@@ -43,14 +45,16 @@ type sight int
 const (
 	sightNothing  sight = iota // not yet
 	sightForNow                // nothing more until it is forgotten
-	sightForEver               // it uses libraries, which are found without
+	sightForEver               // nothing to probe here: libraries, found without, or what is left out or refused
 	sightTryAgain              // the QP is not filled in
 )
 
-// looked is what is known of a process on a device.
+// looked is what is known of a process on a device. turn is when it was last looked
+// at, 0 for never.
 type looked struct {
 	last  sight
 	tries int
+	turn  uint64
 }
 
 func (l looked) isDone() bool {
@@ -60,6 +64,8 @@ func (l looked) isDone() bool {
 // linkedPrograms remembers what was looked at.
 type linkedPrograms struct {
 	known map[lookedKey]looked
+	// turn counts the looks.
+	turn uint64
 	// taken is how many QPs there had been at the last look; again asks for another
 	// one although there are no new ones.
 	taken uint64
@@ -93,7 +99,7 @@ func (p *linkedPrograms) forget(now time.Time) {
 	p.forgotten = now
 	for key, l := range p.known {
 		if l.last != sightForEver {
-			delete(p.known, key)
+			p.known[key] = looked{turn: l.turn}
 			p.again = true
 		}
 	}
@@ -116,15 +122,27 @@ func (p *linkedPrograms) look(taken uint64, list func() ([]userQP, bool, error),
 	p.again = !complete || taken != before
 	present := map[lookedKey]looked{}
 	looks := 0
+	p.turn++
+	// Whoever was longest not looked at comes first: looks may take so long that
+	// the others are forgotten before all had theirs.
+	slices.SortStableFunc(qps, func(a, b userQP) int {
+		return cmp.Compare(p.known[lookedKey{a.process, a.device}].turn, p.known[lookedKey{b.process, b.device}].turn)
+	})
+	of := map[lookedKey][]userQP{}
 	for _, qp := range qps {
 		key := lookedKey{qp.process, qp.device}
-		l, ok := present[key]
-		if !ok {
-			l = p.known[key]
+		of[key] = append(of[key], qp)
+	}
+	for _, qp := range qps {
+		key := lookedKey{qp.process, qp.device}
+		if _, had := present[key]; had {
+			continue
 		}
+		l := p.known[key]
 		if !l.isDone() && looks < mostLooksInTurn {
 			looks++
-			l.last = lookAt(qp)
+			l.turn = p.turn
+			l.last = lookAt(of[key][l.tries%len(of[key])])
 			l.tries++
 		}
 		present[key] = l
@@ -172,6 +190,8 @@ func (t *Tracer) giveUp(file *provider.File, why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.log.Warn("a program is not traced any more", "library", file.DisplayPath, "error", why)
+	// A search that began before has the analysis of then, and may be about to probe.
+	t.libraries.refuse(file.ID)
 	a := t.libraries.attachments[keyOf(file.ID)]
 	if t.closed || a == nil {
 		return

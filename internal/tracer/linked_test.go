@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -140,4 +141,53 @@ func TestLooksAreBounded(t *testing.T) {
 	later := keyFor(1001, "rxa")
 	l.add(later, 1, sightForNow)
 	l.look(t, 3, map[lookedKey]int{later: 1})
+}
+
+// Processes whose looks take so long that they are forgotten meanwhile do not keep
+// the others from theirs.
+func TestLooksReachEverybody(t *testing.T) {
+	l := newLooker()
+	for tgid := range uint32(mostLooksInTurn) {
+		l.add(keyFor(tgid+1, "rxa"), tgid, sightForNow)
+	}
+	last := keyFor(1000, "rxa")
+	l.add(last, 1000, sightForNow)
+	now := time.Now()
+	list := func() ([]userQP, bool, error) { return slices.Clone(l.qps), true, nil }
+	seen := false
+	for range 2 {
+		if err := l.programs.look(1, list, func(qp userQP) sight {
+			seen = seen || qp.process == last.process
+			return sightForNow
+		}); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(forgetInterval)
+		l.programs.forget(now)
+	}
+	if !seen {
+		t.Error("one of them was never looked at")
+	}
+}
+
+// A QP that is not filled in does not use up the tries of its process at once, and
+// the next look is at another one.
+func TestLooksTakeTurnsAmongQPs(t *testing.T) {
+	l := newLooker()
+	key := keyFor(1, "rxa")
+	l.add(key, 17, sightTryAgain)
+	l.add(key, 18, sightTryAgain)
+	list := func() ([]userQP, bool, error) { return slices.Clone(l.qps), true, nil }
+	var numbers []uint32
+	for range 2 {
+		if err := l.programs.look(1, list, func(qp userQP) sight {
+			numbers = append(numbers, qp.number)
+			return sightTryAgain
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(numbers, []uint32{17, 18}) {
+		t.Errorf("looked at QPs %v", numbers)
+	}
 }

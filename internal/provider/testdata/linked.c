@@ -59,13 +59,15 @@ __attribute__((noinline)) int no_post_srq_recv(struct queue *srq, const int *wr,
 	return 95;
 }
 
-/* The members of struct verbs_context_ops that matter, in their order. */
+/* The members of struct verbs_context_ops that matter, in their order, with room for
+ * the others. */
 struct operations {
-	void *open_xrcd;
+	void *before[40];
 	int (*poll_cq)(struct queue *, int, int *);
 	int (*post_recv)(struct queue *, const int *, const int **);
 	int (*post_send)(struct queue *, const int *, const int **);
 	void *post_srq_ops, *post_srq_recv;
+	void *after[20];
 };
 
 const struct operations drv_operations = {
@@ -81,8 +83,28 @@ const struct operations other_operations = {
 };
 const struct operations other_operations_v1 = { .poll_cq = other_poll_cq };
 
+#ifdef CROSSED
+/* Has the functions that post in each other's places. */
+const struct operations crossed_operations = {
+	.poll_cq = drv_poll_cq,
+	.post_recv = (void *)drv_post_send,
+	.post_send = (void *)drv_post_recv,
+};
+#else
+#define crossed_operations drv_operations
+#endif
+
+/* No table of a driver: two functions, and no more than a word of 0 beside them. */
+const struct {
+	const char *name;
+	int (*function)(struct queue *, int, int *);
+	void *none[2];
+	const char *end;
+} callback = { "drv", other_poll_cq, {}, "other" };
+
 const struct operations *volatile used[] = { &drv_operations, &other_operations,
-					     &other_operations_v1 };
+					     &other_operations_v1, &crossed_operations };
+const void *volatile kept = &callback;
 
 int main(int argc, char **argv)
 {
