@@ -63,7 +63,7 @@ clean: ## remove what was built and what the demo and tests wrote
 	rm -rf bin out
 
 check-demo:
-	@go build -o bin/demo ./internal/demo
+	@go build -buildvcs=false -o bin/demo ./internal/demo
 	@bin/demo check
 
 # What the tests of internal/provider read.

@@ -83,7 +83,7 @@ func TestWrongConfigurationsAreRejected(t *testing.T) {
 		// says are parts of the sentence that a person needs to mend it.
 		says []string
 	}{
-		{"threshold of no unit", "threshold: 50", []string{"threshold", "1µs"}},
+		{"threshold of no unit", "threshold: 50", []string{"threshold", "1µs", "write 50us"}},
 		{"negative threshold", "threshold: -1us", []string{"threshold", "-1µs", "set it to"}},
 		{"threshold is not a duration", "threshold: fast", []string{"threshold", "invalid duration"}},
 		{"no interval", "collection_interval: 0s", []string{"collection_interval", "set it to"}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,9 @@ const (
 	collectorPath = "bin/otelcol-rdma"
 	workloadPath  = "bin/verbsim"
 	configPath    = "config/demo.yaml"
+	// deviceName is the simulated device, the one that configPath takes: what else
+	// runs on this machine neither shows in the table nor takes room in it.
+	deviceName = "demo0"
 
 	spikeMicroseconds = 450
 	spikesPerSecond   = 3
@@ -75,8 +79,8 @@ func (d *demo) run(ctx context.Context) error {
 func inOut(name string) string { return filepath.Join(outDirectory, name) }
 
 // prepare empties the directory of the demonstration and makes in it the root
-// that the collector sees: this machine's, with a sysfs of its own, in which
-// the workload describes the simulated device.
+// that the collector sees: this machine's name and processes, with a sysfs of
+// its own, in which the workload describes the simulated device.
 func prepare(directory string) (root string, err error) {
 	if err := os.RemoveAll(directory); err != nil {
 		return "", err
@@ -85,14 +89,30 @@ func prepare(directory string) (root string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Join(root, "sys"), 0o755); err != nil {
-		return "", err
+	for _, name := range []string{"sys", "etc"} {
+		if err := os.MkdirAll(filepath.Join(root, name), 0o755); err != nil {
+			return "", err
+		}
 	}
 	return root, errors.Join(
 		os.Symlink("/proc", filepath.Join(root, "proc")),
-		os.Symlink("/etc", filepath.Join(root, "etc")),
 		os.Symlink("/sys/devices", filepath.Join(root, "sys", "devices")),
+		copyIfThere("/etc/hostname", filepath.Join(root, "etc", "hostname")),
+		copyIfThere("/etc/machine-id", filepath.Join(root, "etc", "machine-id")),
 	)
+}
+
+// copyIfThere copies a small file. The receiver follows links inside of its root,
+// so a link to the file would lead nowhere.
+func copyIfThere(from, to string) error {
+	content, err := os.ReadFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o644)
 }
 
 func startCollector(ctx context.Context, root string) (*child, error) {
@@ -115,7 +135,7 @@ func startCollector(ctx context.Context, root string) (*child, error) {
 func (d *demo) runWorkload(ctx context.Context, collector *child, root string) error {
 	// A library is probed when a program first uses it. This one goes before the
 	// job, which is to be followed from its first request.
-	first := exec.CommandContext(ctx, workloadPath, "perftest-lat", "--seconds", "1.5", "--sysroot", root)
+	first := exec.CommandContext(ctx, workloadPath, "perftest-lat", "--seconds", "1.5", "--device", deviceName, "--sysroot", root)
 	if out, err := first.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", first, err, out)
 	}
@@ -138,6 +158,7 @@ func (d *demo) runWorkload(ctx context.Context, collector *child, root string) e
 func workloadArguments(length time.Duration, root string) []string {
 	return []string{
 		"-n", "-15", workloadPath, "nccl",
+		"--device", deviceName,
 		"--seconds", strconv.FormatFloat(length.Seconds(), 'f', -1, 64),
 		"--spike-us", strconv.Itoa(spikeMicroseconds),
 		"--spikes-per-second", strconv.Itoa(spikesPerSecond),
@@ -151,11 +172,10 @@ func workloadArguments(length time.Duration, root string) []string {
 // follow shows slow work requests until the workload has ended and what it did
 // last has had the time to come.
 func (d *demo) follow(ctx context.Context, collector, workload *child) error {
-	begin := time.Now()
 	var end time.Time
 	for end.IsZero() || time.Since(end) < drainTime {
 		if err := sleep(ctx, pollInterval); err != nil {
-			return fmt.Errorf("interrupted after %s", time.Since(begin).Round(time.Second))
+			return err
 		}
 		if err := d.show(); err != nil {
 			return err

@@ -11,10 +11,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -24,23 +24,88 @@ import (
 
 const defaultSeconds = 20
 
+const usage = `usage: demo [check]
+
+Runs the demonstration, in the root of the repository, and empties out/demo for
+it. DEMO_SECONDS is how long, 20 by default. With "check" it only says whether
+this machine and user can run it.
+`
+
+// errUsage is that of arguments that are not known.
+var errUsage = errors.New("unknown arguments")
+
+// Exit statuses.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
 func main() {
 	// Children end with the thread that started them; see start.
 	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintf(os.Stderr, "demo: %v\n", err)
-		os.Exit(1)
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintf(os.Stderr, "demo: %s\n", message(ctx, err))
+		os.Exit(status(err))
 	}
 }
 
-func run(ctx context.Context, arguments []string) error {
+// message is what is told of an error. After Ctrl-C, which ends the children too,
+// an error is a consequence of it.
+func message(ctx context.Context, err error) string {
+	if ctx.Err() != nil {
+		return "interrupted"
+	}
+	return err.Error()
+}
+
+func status(err error) int {
+	if errors.Is(err, errUsage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// command is what the arguments ask for.
+type command int
+
+const (
+	commandRun command = iota
+	commandCheck
+	commandHelp
+)
+
+// parse refuses what it does not know: a run empties a directory.
+func parse(arguments []string) (command, error) {
+	if len(arguments) == 0 {
+		return commandRun, nil
+	}
+	if len(arguments) == 1 {
+		switch arguments[0] {
+		case "check":
+			return commandCheck, nil
+		case "-h", "--help":
+			return commandHelp, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %q: usage: demo [check]", errUsage, arguments)
+}
+
+func run(ctx context.Context, arguments []string, out io.Writer) error {
+	asked, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	if asked == commandHelp {
+		_, err := fmt.Fprint(out, usage)
+		return err
+	}
 	length, err := lengthFrom(os.Getenv("DEMO_SECONDS"))
 	if err := errors.Join(err, preflight()); err != nil {
 		return err
 	}
-	if slices.Equal(arguments, []string{"check"}) {
+	if asked == commandCheck {
 		return nil
 	}
 	d := demo{

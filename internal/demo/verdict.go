@@ -106,7 +106,7 @@ func (v verdict) err() error {
 		problems = append(problems, errors.New("the workload injected no spike: give it more time with DEMO_SECONDS"))
 	}
 	if missing := v.injected - v.seen; missing > 0 {
-		problems = append(problems, fmt.Errorf("%d of %d spikes were not exported on their queue", missing, v.injected))
+		problems = append(problems, fmt.Errorf("%d of %d spikes were not exported on their queue: look in %s for what the collector lost, and whether so many requests were slow that max_exported_per_second in %s cut them off, as where other jobs keep the processors busy", missing, v.injected, inOut("collector.log"), configPath))
 	}
 	if v.wrong > 0 {
 		problems = append(problems, fmt.Errorf("the durations of %d of %d spikes are wrong by more than %.0f %%", v.wrong, v.seen, 100*maxError))
@@ -125,7 +125,7 @@ func (v verdict) print(out io.Writer) {
 	}
 	fmt.Fprintf(out, "other slow requests  %d, behind a spike or delayed by the scheduler of this machine\n", v.other)
 	if v.foreign > 0 {
-		fmt.Fprintf(out, "of other processes   %d, which this machine runs besides\n", v.foreign)
+		fmt.Fprintf(out, "of other processes   %d, such as the short one that runs before the job\n", v.foreign)
 	}
 }
 

@@ -50,6 +50,12 @@ func TestJudge(t *testing.T) {
 			err:      "1 of 1 spikes were not exported",
 		},
 		{
+			name: "missing ones are said with what to look at",
+			slow: []trueRequest{spike(0, 454)},
+			want: verdict{injected: 1},
+			err:  "max_exported_per_second",
+		},
+		{
 			name:     "the workload lost its processor after the poll",
 			slow:     []trueRequest{spike(0, 3000), took(7, 10_000, 5000)},
 			exported: []slowRequest{exported(7, 1, 455), exported(7, 13_000, 300)},

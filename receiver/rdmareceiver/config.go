@@ -209,8 +209,8 @@ func createDefaultConfig() component.Config {
 // and the remedy.
 func (c *Config) Validate() error {
 	return errors.Join(
-		inRange("threshold", c.Threshold, minThreshold, maxThreshold),
-		inRange("collection_interval", c.CollectionInterval, minCollectionInterval, maxCollectionInterval),
+		durationInRange("threshold", c.Threshold, "us", minThreshold, maxThreshold),
+		durationInRange("collection_interval", c.CollectionInterval, "s", minCollectionInterval, maxCollectionInterval),
 		inRange("max_exported_per_second", c.MaxExportedPerSecond, 1, maxExportedLimit),
 		inRange("max_series", c.MaxSeries, minSeries, maxSeriesLimit),
 		inRange("max_map_mib", c.MaxMapMiB, minMapMiB, maxMapMiB),
@@ -252,6 +252,22 @@ func inRange[T int | float64 | time.Duration](key string, value, low, high T) er
 		return nil
 	}
 	return fmt.Errorf("%s is %v: set it to a value from %v to %v", key, value, low, high)
+}
+
+// durationInRange is inRange with a hint where the unit or the value was left out;
+// unit is the one that the key is usually given in.
+func durationInRange(key string, value time.Duration, unit string, low, high time.Duration) error {
+	err := inRange(key, value, low, high)
+	switch {
+	case err == nil:
+		return nil
+	case value == 0:
+		return fmt.Errorf("%w; a key without a value is 0: remove it for the default", err)
+	case value > 0 && value < time.Microsecond:
+		return fmt.Errorf("%w; a number without a unit is nanoseconds: write %d%s", err, value.Nanoseconds(), unit)
+	default:
+		return err
+	}
 }
 
 func oneOf[T ~string](key string, value T, allowed ...T) error {

@@ -97,6 +97,28 @@ func TestLoadConfig(t *testing.T) {
 	}
 }
 
+// A duration without its unit or value is a slip that the error helps with.
+func TestDurationsOutOfRange(t *testing.T) {
+	for _, tc := range []struct {
+		key   string
+		value any
+		want  string
+	}{
+		{"threshold", 50, "threshold is 50ns: set it to a value from 1µs to 1m0s; a number without a unit is nanoseconds: write 50us"},
+		{"threshold", "0s", "threshold is 0s: set it to a value from 1µs to 1m0s; a key without a value is 0: remove it for the default"},
+		{"threshold", "-1us", "threshold is -1µs: set it to a value from 1µs to 1m0s"},
+		{"threshold", "2m", "threshold is 2m0s: set it to a value from 1µs to 1m0s"},
+		{"collection_interval", 10, "collection_interval is 10ns: set it to a value from 1s to 10m0s; a number without a unit is nanoseconds: write 10s"},
+		{"collection_interval", 0, "collection_interval is 0s: set it to a value from 1s to 10m0s; a key without a value is 0: remove it for the default"},
+	} {
+		t.Run(fmt.Sprint(tc.key, " ", tc.value), func(t *testing.T) {
+			cfg := createDefaultConfig()
+			require.NoError(t, confmap.NewFromStringMap(map[string]any{tc.key: tc.value}).Unmarshal(cfg))
+			assert.EqualError(t, confmap.Validate(cfg), tc.want)
+		})
+	}
+}
+
 func TestUnknownKeyIsRejected(t *testing.T) {
 	err := confmap.NewFromStringMap(map[string]any{"treshold": "1ms"}).Unmarshal(createDefaultConfig())
 	require.ErrorContains(t, err, "treshold")
