@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/testprogram"
 )
 
 // private has the libraries of all tests that run one after the other.
@@ -110,7 +112,7 @@ func copySimulator(dir string) error {
 		if err != nil {
 			return fmt.Errorf("%w: make verbsim builds the simulator", err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), content, 0o700); err != nil {
+		if err := testprogram.Write(filepath.Join(dir, filepath.Base(file)), content, 0o700); err != nil {
 			return err
 		}
 	}

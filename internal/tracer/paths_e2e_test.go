@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaradar/rdmaradar/internal/testprogram"
 	"github.com/rdmaradar/rdmaradar/internal/tracer"
 )
 
@@ -30,7 +31,7 @@ func overlays(t *testing.T) []string {
 	if err := os.Mkdir(lower, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(lower, name), content, 0o755); err != nil {
+	if err := testprogram.Write(filepath.Join(lower, name), content, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	var paths []string

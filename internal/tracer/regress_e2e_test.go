@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rdmaradar/rdmaradar/internal/testprogram"
 	"github.com/rdmaradar/rdmaradar/internal/tracer"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
@@ -217,7 +218,7 @@ func copyLibraries(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o700); err != nil {
+		if err := testprogram.Write(filepath.Join(dir, name), content, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

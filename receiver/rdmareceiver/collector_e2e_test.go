@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmaradar/rdmaradar/internal/testprogram"
 )
 
 // endLimit bounds the end of the collector. Its own part takes seconds; the rest
@@ -156,14 +158,9 @@ func openDir(t *testing.T) string {
 
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
-	source, err := os.Open(from)
+	content, err := os.ReadFile(from)
 	require.NoError(t, err)
-	defer func() { _ = source.Close() }()
-	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	require.NoError(t, err)
-	_, err = io.Copy(target, source)
-	require.NoError(t, err)
-	require.NoError(t, target.Close())
+	require.NoError(t, testprogram.Write(to, content, 0o755))
 }
 
 func freePort(t *testing.T) int {
