@@ -11,9 +11,9 @@ import (
 
 // A process that was posting before the tracer came is counted at once and
 // timed only when it is certain: after more posts than a queue holds with wr_ids
-// that only rise, or after a drain.
+// that only rise, or after a drain. The workloads poll without a pause, one at a
+// time: while as many do as there are CPUs, the kernel takes its time over probes.
 func TestMidstream(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		name, scenario string
 		flags          []string
@@ -25,7 +25,6 @@ func TestMidstream(t *testing.T) {
 		{"one wr_id, long runs", "perftest", nil, seen(2000), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			beside(t)
 			r := joinMidstream(t, c.enough, c.scenario, c.flags...)
 			r.checkBooks()
 			r.checkPairs()
@@ -65,13 +64,13 @@ func matched(n uint64) func(verbs.CompletionBalance) bool {
 func joinMidstream(t *testing.T, enough func(verbs.CompletionBalance) bool, scenario string, flags ...string) *run {
 	t.Helper()
 	requireRoot(t)
-	w := startWorkload(t, scenario, append([]string{"--midstream", "--seconds", "50"}, flags...)...)
+	w := startWorkload(t, scenario, append([]string{"--midstream", "--seconds", "150"}, flags...)...)
 	w.release()
 	w.waitReady()
 	time.Sleep(200 * time.Millisecond)
 	tr := startTracer(t, everything)
 	r := &run{t: t, collected: collect(tr)}
-	for deadline := time.Now().Add(40 * time.Second); !enough(snapshot(t, tr).Completions) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); !enough(snapshot(t, tr).Completions) && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
 	w.stop()

@@ -174,6 +174,11 @@ func TestChangingLibraryTakesOneCookie(t *testing.T) {
 		}
 		free = after
 	}
+	// The last of them may have ended before the library was probed for it.
+	last := startHeld(t, dir, "--requests", "1")
+	waitForProbes(t, tr, dir)
+	last.release()
+	last.wait()
 	if got := len(snapshot(t, tr).Probes); got != probes {
 		t.Errorf("%d probes, %d before the library changed", got, probes)
 	}
@@ -231,7 +236,7 @@ func simulateFrom(t *testing.T, dir string, flags ...string) *workload {
 	out := t.TempDir()
 	w := &workload{t: t, truthFile: filepath.Join(out, "truth.json"), recordsFile: filepath.Join(out, "records.bin")}
 	flags = append([]string{"--qps", "1", "--truth", w.truthFile, "--truth-records", w.recordsFile}, flags...)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
 	w.command = simulator(ctx, dir, "rate", flags...)
 	w.command.Stdout, w.command.Stderr = &w.output, &w.output
@@ -254,7 +259,7 @@ func startHeld(t *testing.T, dir string, flags ...string) *workload {
 func waitForProbes(t *testing.T, tr *tracer.Tracer, dir string) {
 	t.Helper()
 	probed := map[string]bool{}
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		clear(probed)
 		for _, probe := range snapshot(t, tr).Probes {
 			if strings.HasPrefix(probe.Library, dir+"/") {

@@ -53,7 +53,7 @@ func startWorkload(t *testing.T, scenario string, flags ...string) *workload {
 		"--truth", w.truthFile, "--truth-records", w.recordsFile,
 		"--ready-file", w.ready, "--wait-file", w.start,
 	}, flags...)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
 	w.command = simulator(ctx, home(t), scenario, flags...)
 	w.command.Stdout, w.command.Stderr = &w.output, &w.output
