@@ -120,6 +120,11 @@ type Completion struct {
 	// Threshold is the limit that Duration−Busy exceeded.
 	Threshold time.Duration
 	Span      SpanContext
+
+	// PosterScheduling and PollerScheduling are of the two threads while the request
+	// was under way; they mean something when the Has before them is true.
+	PosterScheduling, PollerScheduling       Scheduling
+	HasPosterScheduling, HasPollerScheduling bool
 }
 
 // Duration is the time from the entry of post_send to the delivery of the

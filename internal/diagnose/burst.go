@@ -1,0 +1,150 @@
+package diagnose
+
+import (
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// Burst is what was slow on one queue pair in one window, or the silence of one
+// process on one device, and its surroundings. A pointer is nil, and a value with a
+// Has beside it means nothing, where it is not known. Everything in it was sampled
+// over the window or at its end.
+type Burst struct {
+	// Start and End are the window on CLOCK_MONOTONIC, in nanoseconds. Every
+	// request of Slow was under way within it.
+	Start, End uint64
+	// Slow are completions of one queue pair that took too long or failed, in the
+	// order of delivery.
+	Slow []verbs.Completion
+	// Stuck are sends of the queue pair that are still outstanding.
+	Stuck []verbs.Stuck
+	// Idle is set, and Slow and Stuck are empty, when the process stopped to use
+	// the device.
+	Idle *Idle
+
+	// Queue is the queue pair at the end of the window.
+	Queue *verbs.QueueInfo
+	// Neighbours are the other queue pairs on the device in the window.
+	Neighbours Neighbours
+	// Baseline is what is normal for the requests of Slow.
+	Baseline *Baseline
+	// Rejected counts the posts that the provider refused because the Send Queue
+	// was full (ENOMEM), of the process on the device in the window.
+	Rejected uint64
+	// Receives is what the Receive Queues of the process on the device did.
+	Receives Receives
+	// Registrations is what the process registered on the device in the window.
+	Registrations Registrations
+	// Throttling is what the CPU quota of the poller's cgroup, or of one above it,
+	// took away in the window.
+	Throttling *Throttling
+	// Device is where it happened.
+	Device *Device
+	// Counters are of the device and the port.
+	Counters *Counters
+	// Events are what the device told in the window and in the seconds before it.
+	Events []verbs.AsyncEvent
+}
+
+// Idle is a process that used a device in every one of the last seconds, and then
+// did not.
+type Idle struct {
+	Process verbs.ProcessID
+	// Active is for how long it had posted in every second before.
+	Active time.Duration
+	// Since is when it last posted a send, and For how long ago that was.
+	Since uint64
+	For   time.Duration
+	// LastDelivery is when the last completion of a send was delivered, LastReceive
+	// that of a receive; 0 when there was none. On CLOCK_MONOTONIC, in nanoseconds.
+	LastDelivery, LastReceive uint64
+	// SendsOutstanding and ReceivesOutstanding are of all its queue pairs on the
+	// device; the latter means something when HasReceives.
+	SendsOutstanding, ReceivesOutstanding uint64
+	HasReceives                           bool
+}
+
+// Neighbours is what the other queue pairs on the device did in the window.
+type Neighbours struct {
+	// Active counts those that completed something, Slow those of them of which
+	// something was slow.
+	Active, Slow int
+	// ActiveOfPeer and SlowOfPeer are those that lead to the same peer address.
+	ActiveOfPeer, SlowOfPeer int
+	// ActiveOfCQ and SlowOfCQ are those that share the Completion Queue.
+	ActiveOfCQ, SlowOfCQ int
+	// ActiveOfThread and SlowOfThread are those whose completions the same thread
+	// takes from another Completion Queue.
+	ActiveOfThread, SlowOfThread int
+	// QueuePairs counts all on the device, whoever they are of.
+	QueuePairs int
+}
+
+// Baseline is what is normal for a device, peer, operation and class of sizes.
+type Baseline struct {
+	// Median and P99 are of durations. Samples is how many they were learned from.
+	Median, P99 time.Duration
+	Samples     uint64
+}
+
+// Receives is what happened to Receive Queues in the window.
+type Receives struct {
+	// Empty counts how often one ran empty.
+	Empty uint64
+}
+
+// Registrations is what was registered and deregistered in the window.
+type Registrations struct {
+	Count, Bytes uint64
+	// Time is what they took, deregistrations included.
+	Time time.Duration
+}
+
+// Throttling is what a CPU quota took away.
+type Throttling struct {
+	// Count is in how many periods, Time for how long, summed over threads.
+	Count uint64
+	Time  time.Duration
+}
+
+// Excess is the time that the burst lost: what the requests took beyond what is
+// normal for them, or beyond what the port's work explains.
+func (b *Burst) Excess() time.Duration {
+	var sum time.Duration
+	for i := range b.Slow {
+		sum += b.Slow[i].Excess()
+	}
+	return sum
+}
+
+// Share is the part of the burst's time, from 0 to 1, that its requests spent in
+// these stages.
+func (b *Burst) Share(stages ...verbs.Stage) float64 {
+	var of, all time.Duration
+	for i := range b.Slow {
+		all += b.Slow[i].Duration()
+		for _, stage := range stages {
+			of += b.Slow[i].Stages[stage]
+		}
+	}
+	return ratio(of, all)
+}
+
+// Knows reports whether that stage was told apart for all requests of the burst,
+// of which there must be one.
+func (b *Burst) Knows(stage verbs.Stage) bool {
+	for i := range b.Slow {
+		if !b.Slow[i].Known.Has(stage) {
+			return false
+		}
+	}
+	return len(b.Slow) > 0
+}
+
+func ratio(part, whole time.Duration) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return min(float64(part)/float64(whole), 1)
+}

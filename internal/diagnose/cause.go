@@ -1,0 +1,48 @@
+package diagnose
+
+// Cause is one reason why work requests are slow. docs/causes.md is made of these.
+type Cause struct {
+	// Name is the value of rdma.slow.cause: lower case with underscores.
+	Name string
+	// Title is what people call it, such as "receiver not ready (RNR)".
+	Title string
+	// Happens says in a sentence or two what goes on.
+	Happens string
+	// Needs is what has to be known to call it.
+	Needs string
+	// For and Against are the evidence it looks at, one sentence each.
+	For, Against []string
+	// CannotTell is what it cannot be told apart from, or in which case.
+	CannotTell string
+	// Confirm says how a person confirms it by hand: a command and what to see.
+	Confirm string
+	// Remedy is one sentence on what to do.
+	Remedy string
+	// Source is where it is described: public addresses.
+	Source []string
+	// Proven says how it was proven: see the constants.
+	Proven Proof
+	// Consequences are the names of causes that this one brings about: their
+	// evidence is no doubt about it.
+	Consequences []string
+
+	// judge says of a burst whether it is this. It must not keep the burst.
+	judge func(*Burst) Judgement
+}
+
+// Proof is how a cause was proven.
+type Proof string
+
+// The proofs.
+const (
+	// Executed: tests bring it about and see it named.
+	Executed Proof = "by execution"
+	// Recorded: tests feed recorded or written counters; no hardware brought it
+	// about.
+	Recorded Proof = "by recorded data only"
+)
+
+// Causes returns all causes, the more specific first.
+func Causes() []Cause {
+	return []Cause{}
+}

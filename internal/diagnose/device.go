@@ -1,0 +1,99 @@
+package diagnose
+
+import (
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
+)
+
+// Device is the device of a burst, its port, and where it is in the machine.
+type Device struct {
+	fabric.DeviceState
+	// Port is the port that was used, nil when it is not known which.
+	Port *fabric.Port
+	// GPUs has the relation to the GPU whose memory the requests were in, "" when
+	// they were in none or it is not known.
+	GPU fabric.Relation
+	// Nodes tells of a CPU which NUMA node it is on.
+	Nodes func(cpu uint32) (node int, ok bool)
+}
+
+// Counters are what counters of a device and its ports grew by.
+type Counters struct {
+	// Span is the time over which they grew. It covers the window.
+	Span time.Duration
+	grew map[counterKey]float64
+}
+
+type counterKey struct {
+	source fabric.CounterSource
+	name   string
+}
+
+// NewCounters takes the difference of two samples for a device and one of its
+// ports, 0 for all. It is nil when the device is not in both, or was replaced in
+// between.
+func NewCounters(before, after *fabric.Sample, device string, port int) *Counters {
+	if before == nil || after == nil || !after.At.After(before.At) {
+		return nil
+	}
+	earlier := map[readingKey]fabric.Reading{}
+	for _, r := range before.Readings {
+		if r.Device == device {
+			earlier[keyOf(r)] = r
+		}
+	}
+	c := &Counters{Span: after.At.Sub(before.At), grew: map[counterKey]float64{}}
+	for _, r := range after.Readings {
+		if r.Device != device || port != 0 && r.Port != 0 && r.Port != port {
+			continue
+		}
+		if delta, ok := growth(earlier[keyOf(r)], r); ok {
+			c.grew[counterKey{r.Counter.Source, r.Counter.Name}] += delta
+		}
+	}
+	if len(c.grew) == 0 {
+		return nil
+	}
+	return c
+}
+
+type readingKey struct {
+	source fabric.CounterSource
+	port   int
+	name   string
+}
+
+func keyOf(r fabric.Reading) readingKey { return readingKey{r.Counter.Source, r.Port, r.Name} }
+
+// growth is false for a counter that was not read before, or that began anew.
+func growth(before, after fabric.Reading) (float64, bool) {
+	if after.Counter.Momentary {
+		return after.Float(), true
+	}
+	if before.Counter == nil || !before.Since.Equal(after.Since) || after.Count < before.Count {
+		return 0, false
+	}
+	return after.Float() - before.Float(), true
+}
+
+// Grew is what a counter grew by, in the unit of its metric; of a momentary one it
+// is the value. The name is that of [fabric.Counter], with [p] for a priority, and
+// then it is the sum. It is false when the counter was not read: that it stayed as
+// it was says something, that it was not looked at says nothing.
+func (c *Counters) Grew(source fabric.CounterSource, name string) (float64, bool) {
+	if c == nil {
+		return 0, false
+	}
+	n, ok := c.grew[counterKey{source, name}]
+	return n, ok
+}
+
+// GrewAny is the sum of those counters that were read, false when none was.
+func (c *Counters) GrewAny(source fabric.CounterSource, names ...string) (sum float64, ok bool) {
+	for _, name := range names {
+		n, read := c.Grew(source, name)
+		sum, ok = sum+n, ok || read
+	}
+	return sum, ok
+}
