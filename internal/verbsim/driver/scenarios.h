@@ -14,6 +14,8 @@ int run_poll256(struct driver *d);
 int run_idle(struct driver *d);
 int run_slow_device(struct driver *d);
 int run_late(struct driver *d);
+int run_busy(struct driver *d);
+int run_starved(struct driver *d);
 int run_deep(struct driver *d);
 int run_enomem(struct driver *d);
 int run_hang(struct driver *d);
