@@ -11,7 +11,7 @@ export BENCH_SECONDS ?= 460
 # gotestsum says in the end what failed and what was skipped, and why.
 gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
-.PHONY: help demo test unit e2e lab generate check-generated build bench bench-go lint clean
+.PHONY: help demo verdicts test unit e2e lab generate check-generated build bench bench-go lint clean
 .PHONY: verbsim check-demo debian-packages setup-bench setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
@@ -49,6 +49,10 @@ build: ## build the collector distribution, bin/otelcol-rdma
 
 verbsim: setup-demo ## build the simulated verbs provider and workload
 	@$(MAKE) --no-print-directory -C internal/verbsim
+
+verdicts: setup-demo build verbsim ## make everything go wrong that can here, and score what is said of it, into out/verdicts.json (root; VERDICT_RUNS=5)
+	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
+	@bin/verdicts
 
 bench: setup-bench build verbsim ## what being observed costs, side by side, into out/bench.json (root; BENCH_SECONDS=460)
 	@$(MAKE) --no-print-directory -C internal/bench/loop

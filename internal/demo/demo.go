@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/launch"
 )
 
 const (
@@ -44,7 +46,7 @@ type demo struct {
 	out    io.Writer
 	table  table
 
-	traces   follower
+	traces   launch.Follower
 	exported []slowRequest
 }
 
@@ -58,16 +60,16 @@ func (d *demo) run(ctx context.Context) error {
 	}
 	fmt.Fprintf(d.out, "For %s a simulated job posts as NCCL does; its device delays %d requests a second by %d µs, on one queue pair.\n\n",
 		d.length, spikesPerSecond, spikeMicroseconds)
-	d.traces.path = inOut("traces.jsonl")
-	defer d.traces.close()
+	d.traces.Path = inOut("traces.jsonl")
+	defer d.traces.Close()
 
 	collector, err := startCollector(ctx, root)
 	if err != nil {
 		return err
 	}
 	err = d.runWorkload(ctx, collector, root)
-	collector.stop()
-	if err := errors.Join(err, collector.wait()); err != nil {
+	collector.Stop()
+	if err := errors.Join(err, collector.Wait()); err != nil {
 		return err
 	}
 	if err := d.show(); err != nil {
@@ -115,16 +117,16 @@ func copyIfThere(from, to string) error {
 	return os.WriteFile(to, content, 0o644)
 }
 
-func startCollector(ctx context.Context, root string) (*child, error) {
-	collector, err := start(ctx, inOut("collector.log"), collectorPath,
+func startCollector(ctx context.Context, root string) (*launch.Child, error) {
+	collector, err := launch.Start(ctx, inOut("collector.log"), collectorPath,
 		"--config", configPath,
 		"--config", "yaml:receivers::rdma::root_path: "+root)
 	if err != nil {
 		return nil, err
 	}
-	if err := collector.awaitLine(ctx, readyText, readyLimit); err != nil {
-		collector.stop()
-		_ = collector.wait()
+	if err := collector.AwaitLine(ctx, readyText, readyLimit); err != nil {
+		collector.Stop()
+		_ = collector.Wait()
 		return nil, err
 	}
 	return collector, nil
@@ -132,20 +134,20 @@ func startCollector(ctx context.Context, root string) (*child, error) {
 
 // runWorkload runs the simulated job and shows what the collector exports
 // meanwhile.
-func (d *demo) runWorkload(ctx context.Context, collector *child, root string) error {
+func (d *demo) runWorkload(ctx context.Context, collector *launch.Child, root string) error {
 	// A library is probed when a program first uses it. This one goes before the
 	// job, which is to be followed from its first request.
 	first := exec.CommandContext(ctx, workloadPath, "perftest-lat", "--seconds", "1.5", "--device", deviceName, "--sysroot", root)
 	if out, err := first.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", first, err, out)
 	}
-	workload, err := start(ctx, inOut("workload.log"), "nice", workloadArguments(d.length, root)...)
+	workload, err := launch.Start(ctx, inOut("workload.log"), "nice", workloadArguments(d.length, root)...)
 	if err != nil {
 		return err
 	}
 	err = d.follow(ctx, collector, workload)
-	workload.stop()
-	return errors.Join(err, workload.wait())
+	workload.Stop()
+	return errors.Join(err, workload.Wait())
 }
 
 // workloadArguments describe a job as NCCL posts it: on several queues that
@@ -171,19 +173,19 @@ func workloadArguments(length time.Duration, root string) []string {
 
 // follow shows slow work requests until the workload has ended and what it did
 // last has had the time to come.
-func (d *demo) follow(ctx context.Context, collector, workload *child) error {
+func (d *demo) follow(ctx context.Context, collector, workload *launch.Child) error {
 	var end time.Time
 	for end.IsZero() || time.Since(end) < drainTime {
-		if err := sleep(ctx, pollInterval); err != nil {
+		if err := launch.Sleep(ctx, pollInterval); err != nil {
 			return err
 		}
 		if err := d.show(); err != nil {
 			return err
 		}
-		if collector.ended() {
+		if collector.Ended() {
 			return errors.New("the collector ended early")
 		}
-		if end.IsZero() && workload.ended() {
+		if end.IsZero() && workload.Ended() {
 			end = time.Now()
 		}
 	}
@@ -192,7 +194,7 @@ func (d *demo) follow(ctx context.Context, collector, workload *child) error {
 
 // show adds to the table what has been exported since the last call.
 func (d *demo) show() error {
-	lines, err := d.traces.lines()
+	lines, err := d.traces.Lines()
 	if err != nil {
 		return err
 	}
@@ -200,7 +202,7 @@ func (d *demo) show() error {
 	for _, line := range lines {
 		requests, err := parseTraces(line)
 		if err != nil {
-			return fmt.Errorf("%s: %w", d.traces.path, err)
+			return fmt.Errorf("%s: %w", d.traces.Path, err)
 		}
 		fresh = append(fresh, requests...)
 	}

@@ -1,4 +1,5 @@
-package main
+// Package launch runs the programs of a demonstration and reads what they write.
+package launch
 
 import (
 	"context"
@@ -16,8 +17,13 @@ import (
 // stopGrace is how long a child may take to end after SIGTERM.
 const stopGrace = 15 * time.Second
 
-// child is a program of the demonstration, its output in a file.
-type child struct {
+// pollInterval is how often a log is looked at.
+const pollInterval = 50 * time.Millisecond
+
+// Child is a running program, its output in a file.
+type Child struct {
+	// PID is its process id.
+	PID  int
 	name string
 	log  string
 	stop context.CancelFunc
@@ -25,10 +31,10 @@ type child struct {
 	err  error
 }
 
-// start runs a program until it ends, stop is called or ctx is done. It must be
-// called on a locked OS thread: the child is told when that thread ends, so that
-// a killed demonstration leaves nothing behind.
-func start(ctx context.Context, log string, program string, arguments ...string) (*child, error) {
+// Start runs a program until it ends, Stop is called or ctx is done. Its output goes
+// to the file log. It must be called on a locked OS thread: the child is told when
+// that thread ends, so that a killed parent leaves nothing behind.
+func Start(ctx context.Context, log string, program string, arguments ...string) (*Child, error) {
 	output, err := os.Create(log)
 	if err != nil {
 		return nil, err
@@ -46,7 +52,7 @@ func start(ctx context.Context, log string, program string, arguments ...string)
 		return nil, fmt.Errorf("starting %s: %w", program, err)
 	}
 
-	c := &child{name: program, log: log, stop: cancel, done: make(chan struct{})}
+	c := &Child{PID: command.Process.Pid, name: program, log: log, stop: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		err := command.Wait()
@@ -57,8 +63,11 @@ func start(ctx context.Context, log string, program string, arguments ...string)
 	return c, nil
 }
 
-// ended reports whether the program has ended.
-func (c *child) ended() bool {
+// Stop asks the program to end; Wait returns once it has.
+func (c *Child) Stop() { c.stop() }
+
+// Ended reports whether the program has ended.
+func (c *Child) Ended() bool {
 	select {
 	case <-c.done:
 		return true
@@ -67,16 +76,16 @@ func (c *child) ended() bool {
 	}
 }
 
-// wait returns once the program has ended: nil when it ended well or as told.
-func (c *child) wait() error {
+// Wait returns once the program has ended: nil when it ended well or as told.
+func (c *Child) Wait() error {
 	<-c.done
 	c.stop()
 	return c.err
 }
 
-// awaitLine returns when the program has printed the line, with an error when it
+// AwaitLine returns when the program has printed the line, with an error when it
 // ends first or takes longer than limit.
-func (c *child) awaitLine(ctx context.Context, line string, limit time.Duration) error {
+func (c *Child) AwaitLine(ctx context.Context, line string, limit time.Duration) error {
 	deadline := time.Now().Add(limit)
 	for {
 		printed, err := os.ReadFile(c.log)
@@ -86,13 +95,13 @@ func (c *child) awaitLine(ctx context.Context, line string, limit time.Duration)
 		if strings.Contains(string(printed), line) {
 			return nil
 		}
-		if c.ended() {
+		if c.Ended() {
 			return fmt.Errorf("%s ended before it was ready; the end of %s:\n%s", c.name, c.log, tail(c.log, 10))
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s was not ready within %s; the end of %s:\n%s", c.name, limit, c.log, tail(c.log, 10))
 		}
-		if err := sleep(ctx, pollInterval); err != nil {
+		if err := Sleep(ctx, pollInterval); err != nil {
 			return err
 		}
 	}
@@ -114,7 +123,8 @@ func tail(path string, lines int) string {
 	return strings.Join(last, "\n")
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d, or returns the error of ctx when that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"bytes"
@@ -10,21 +10,22 @@ import (
 )
 
 // maxLine bounds one line of a followed file. The collector batches little in
-// the demonstration; a longer line is not one of its own.
+// what it is run for here; a longer line is not one of its own.
 const maxLine = 16 << 20
 
-// follower reads whole lines of a file that another process appends to.
-type follower struct {
-	path    string
+// Follower reads whole lines of a file that another process appends to.
+type Follower struct {
+	// Path is the file, which need not be there yet.
+	Path    string
 	file    *os.File
 	partial []byte
 }
 
-// lines returns the lines completed since the last call, without their
+// Lines returns the lines completed since the last call, without their
 // newline; none while the file does not exist yet.
-func (f *follower) lines() ([][]byte, error) {
+func (f *Follower) Lines() ([][]byte, error) {
 	if f.file == nil {
-		file, err := os.Open(f.path)
+		file, err := os.Open(f.Path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}
@@ -35,13 +36,13 @@ func (f *follower) lines() ([][]byte, error) {
 	}
 	fresh, err := io.ReadAll(io.LimitReader(f.file, maxLine))
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", f.path, err)
+		return nil, fmt.Errorf("reading %s: %w", f.Path, err)
 	}
 	f.partial = append(f.partial, fresh...)
 	return f.split()
 }
 
-func (f *follower) split() ([][]byte, error) {
+func (f *Follower) split() ([][]byte, error) {
 	var lines [][]byte
 	for {
 		line, rest, found := bytes.Cut(f.partial, []byte{'\n'})
@@ -52,12 +53,13 @@ func (f *follower) split() ([][]byte, error) {
 		f.partial = rest
 	}
 	if len(f.partial) > maxLine {
-		return lines, fmt.Errorf("%s: a line is longer than %d bytes", f.path, maxLine)
+		return lines, fmt.Errorf("%s: a line is longer than %d bytes", f.Path, maxLine)
 	}
 	return lines, nil
 }
 
-func (f *follower) close() {
+// Close closes the file.
+func (f *Follower) Close() {
 	if f.file != nil {
 		_ = f.file.Close()
 	}

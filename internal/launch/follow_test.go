@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"os"
@@ -11,12 +11,12 @@ import (
 
 func TestFollowerReturnsWholeLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	f := follower{path: path}
-	defer f.close()
+	f := Follower{Path: path}
+	defer f.Close()
 
 	read := func() []string {
 		t.Helper()
-		lines, err := f.lines()
+		lines, err := f.Lines()
 		require.NoError(t, err)
 		var texts []string
 		for _, line := range lines {
@@ -44,12 +44,12 @@ func TestFollowerReturnsWholeLines(t *testing.T) {
 func TestFollowerRefusesAnEndlessLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, make([]byte, maxLine+2), 0o600))
-	f := follower{path: path}
-	defer f.close()
+	f := Follower{Path: path}
+	defer f.Close()
 
-	_, err := f.lines()
+	_, err := f.Lines()
 	if err == nil {
-		_, err = f.lines()
+		_, err = f.Lines()
 	}
 	assert.ErrorContains(t, err, "longer than")
 }

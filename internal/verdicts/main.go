@@ -1,0 +1,74 @@
+// The score of the verdicts: everything that this host can make go wrong with a
+// simulated workload is made to, in a shuffled order, beside the collector, and
+// what it says is held against what was done.
+//
+// It runs in the root of the repository: `make verdicts`. VERDICT_RUNS is how many
+// shuffles, 5 by default, VERDICT_SEED begins the shuffling where an earlier run
+// did.
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+)
+
+func main() {
+	// Children end with the thread that started them.
+	runtime.LockOSThread()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "verdicts: %s\n", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	runs, err := numberFrom("VERDICT_RUNS", 5)
+	if err != nil {
+		return err
+	}
+	seed, err := numberFrom("VERDICT_SEED", rand.Uint64N(1_000_000)+1)
+	if err != nil {
+		return err
+	}
+	if err := checkTools(); err != nil {
+		return err
+	}
+	fmt.Printf("%d shuffles, seed %d\n", runs, seed)
+	total := newScore(int(runs), seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for i := range runs {
+		outcomes, err := shuffle(ctx, int(i)+1, random)
+		if err != nil {
+			return err
+		}
+		for _, o := range outcomes {
+			total.add(o)
+		}
+	}
+	total.print(os.Stdout)
+	if err := total.write(resultPath); err != nil {
+		return err
+	}
+	return total.check()
+}
+
+// numberFrom reads a positive whole number from the environment.
+func numberFrom(variable string, otherwise uint64) (uint64, error) {
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("%s is %q: give a whole number from 1 on", variable, text)
+	}
+	return n, nil
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/plog"
+)
+
+// record is a verdict as the collector exported it.
+type record struct {
+	device, cause, confidence, state string
+	body                             string
+	// came is when it was in the file.
+	came time.Time
+}
+
+const eventVerdict = "rdma.verdict"
+
+// parseRecords returns the verdicts in one line of the file exporter.
+func parseRecords(line []byte, came time.Time) ([]record, error) {
+	var reader plog.JSONUnmarshaler
+	logs, err := reader.UnmarshalLogs(line)
+	if err != nil {
+		return nil, fmt.Errorf("a line of logs: %w", err)
+	}
+	var all []record
+	for _, resource := range logs.ResourceLogs().All() {
+		for _, scope := range resource.ScopeLogs().All() {
+			for _, r := range scope.LogRecords().All() {
+				if r.EventName() == eventVerdict {
+					all = append(all, recordOf(r, came))
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+func recordOf(r plog.LogRecord, came time.Time) record {
+	text := func(key string) string {
+		v, _ := r.Attributes().Get(key)
+		return v.AsString()
+	}
+	return record{
+		device: text("rdma.device.name"), cause: text("rdma.slow.cause"),
+		confidence: text("rdma.verdict.confidence"), state: text("rdma.incident.state"),
+		body: r.Body().AsString(), came: came,
+	}
+}
+
+// isConfident reports whether a wrong one would be a lie and not a guess.
+func (r *record) isConfident() bool { return r.confidence == "certain" || r.confidence == "likely" }

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// score is what all runs came to, as it is written to out/verdicts.json.
+type score struct {
+	// Runs counts shuffles, Injections what was done in all of them.
+	Runs       int    `json:"runs"`
+	Seed       uint64 `json:"seed"`
+	Injections int    `json:"injections"`
+	// RightFirst is the share of injections whose first verdict was right,
+	// ConfidentlyWrong that of which any verdict was certain or likely, and wrong.
+	RightFirst       float64 `json:"right_first"`
+	ConfidentlyWrong float64 `json:"confidently_wrong"`
+	// WorstSeconds is the longest from the injection to its first verdict.
+	WorstSeconds float64 `json:"worst_seconds_to_verdict"`
+	// Matrix counts, for what was injected, what was named first.
+	Matrix map[string]map[string]int `json:"matrix"`
+
+	right, lies int
+}
+
+// outcome is what was said of one injection.
+type outcome struct {
+	scenario *scenario
+	injected time.Time
+	verdicts []record
+}
+
+// first is the name in the first verdict.
+func (o *outcome) first() string {
+	if len(o.verdicts) == 0 {
+		return nothing
+	}
+	return o.verdicts[0].cause
+}
+
+// isLie reports whether a verdict was confident and wrong.
+func (o *outcome) isLie() bool {
+	return slices.ContainsFunc(o.verdicts, func(r record) bool {
+		return r.isConfident() && !o.scenario.sees(r.cause)
+	})
+}
+
+// seconds is how long the first verdict took, 0 without one.
+func (o *outcome) seconds() float64 {
+	if len(o.verdicts) == 0 {
+		return 0
+	}
+	return max(o.verdicts[0].came.Sub(o.injected).Seconds(), 0)
+}
+
+func newScore(runs int, seed uint64) *score {
+	return &score{Runs: runs, Seed: seed, Matrix: map[string]map[string]int{}}
+}
+
+func (s *score) add(o *outcome) {
+	s.Injections++
+	if s.Matrix[o.scenario.name] == nil {
+		s.Matrix[o.scenario.name] = map[string]int{}
+	}
+	s.Matrix[o.scenario.name][o.first()]++
+	if o.scenario.sees(o.first()) {
+		s.right++
+	}
+	if o.isLie() {
+		s.lies++
+	}
+	s.RightFirst = float64(s.right) / float64(s.Injections)
+	s.ConfidentlyWrong = float64(s.lies) / float64(s.Injections)
+	s.WorstSeconds = max(s.WorstSeconds, o.seconds())
+}
+
+// The bounds that a run must keep.
+const (
+	leastRightFirst = 0.95
+	mostSeconds     = 5
+)
+
+// check says which bounds were not kept.
+func (s *score) check() error {
+	var broken []string
+	if s.RightFirst < leastRightFirst {
+		broken = append(broken, fmt.Sprintf("%.1f %% were named right at first, %.0f %% must be", 100*s.RightFirst, 100*leastRightFirst))
+	}
+	if s.lies > 0 {
+		broken = append(broken, fmt.Sprintf("%d verdicts were certain or likely, and wrong", s.lies))
+	}
+	if s.WorstSeconds > mostSeconds {
+		broken = append(broken, fmt.Sprintf("a verdict took %.1f s, it may take %d s", s.WorstSeconds, mostSeconds))
+	}
+	if len(broken) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s", strings.Join(broken, "; "))
+}
+
+func (s *score) write(path string) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+// print prints the confusion matrix.
+func (s *score) print(out io.Writer) {
+	fmt.Fprintf(out, "\n%-28s named first\n", "injected")
+	for _, injected := range slices.Sorted(maps.Keys(s.Matrix)) {
+		named := s.Matrix[injected]
+		causes := slices.SortedFunc(maps.Keys(named), func(a, b string) int {
+			return cmp.Or(cmp.Compare(named[b], named[a]), cmp.Compare(a, b))
+		})
+		var cells []string
+		for _, cause := range causes {
+			cells = append(cells, fmt.Sprintf("%s %d", cause, named[cause]))
+		}
+		fmt.Fprintf(out, "%-28s %s\n", injected, strings.Join(cells, ", "))
+	}
+	fmt.Fprintf(out, "\n%d injections in %d shuffles (seed %d): %.1f %% right first, %.1f %% confidently wrong, the slowest verdict after %.1f s.\n",
+		s.Injections, s.Runs, s.Seed, 100*s.RightFirst, 100*s.ConfidentlyWrong, s.WorstSeconds)
+}

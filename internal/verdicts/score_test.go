@@ -1,0 +1,82 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestScore(t *testing.T) {
+	injected := time.Now()
+	says := func(cause, confidence string, after time.Duration) record {
+		return record{cause: cause, confidence: confidence, came: injected.Add(after)}
+	}
+	hang := &scenario{name: "hang", names: []string{"hang"}}
+	healthy := &scenario{name: "healthy", names: []string{nothing}}
+	for name, test := range map[string]struct {
+		outcomes    []outcome
+		right, lies float64
+		worst       float64
+		wrong       string
+	}{
+		"all right": {
+			outcomes: []outcome{
+				{scenario: hang, verdicts: []record{says("hang", "likely", 2*time.Second)}},
+				{scenario: healthy},
+			},
+			right: 1, worst: 2,
+		},
+		"a guess that is wrong": {
+			outcomes: []outcome{{scenario: hang, verdicts: []record{says("packet_loss", "possible", time.Second)}}},
+			worst:    1, wrong: "0.0 % were named right at first",
+		},
+		"a lie, though it came second": {
+			outcomes: []outcome{{scenario: hang, verdicts: []record{says("hang", "likely", 0), says("packet_loss", "likely", 0)}}},
+			right:    1, lies: 1, wrong: "certain or likely, and wrong",
+		},
+		"an incident of nothing": {
+			outcomes: []outcome{{scenario: healthy, verdicts: []record{says("unknown", "", 0)}}},
+			wrong:    "named right",
+		},
+		"nothing said of a hang": {outcomes: []outcome{{scenario: hang}}, wrong: "named right"},
+		"too late": {
+			outcomes: []outcome{{scenario: hang, verdicts: []record{says("hang", "likely", 7*time.Second)}}},
+			right:    1, worst: 7, wrong: "a verdict took 7.0 s",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScore(1, 1)
+			for i := range test.outcomes {
+				test.outcomes[i].injected = injected
+				s.add(&test.outcomes[i])
+			}
+			assert.InDelta(t, test.right, s.RightFirst, 1e-9)
+			assert.InDelta(t, test.lies, s.ConfidentlyWrong, 1e-9)
+			assert.InDelta(t, test.worst, s.WorstSeconds, 1e-9)
+			if test.wrong == "" {
+				assert.NoError(t, s.check())
+			} else {
+				assert.ErrorContains(t, s.check(), test.wrong)
+			}
+		})
+	}
+}
+
+func TestRecordsOfALine(t *testing.T) {
+	now := time.Now()
+	records, err := parseRecords([]byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[
+		{"eventName":"rdma.wqe.stuck"},
+		{"eventName":"rdma.verdict","body":{"stringValue":"QP 0x1 on sim0"},"attributes":[
+			{"key":"rdma.device.name","value":{"stringValue":"sim0"}},
+			{"key":"rdma.slow.cause","value":{"stringValue":"hang"}},
+			{"key":"rdma.verdict.confidence","value":{"stringValue":"likely"}},
+			{"key":"rdma.incident.state","value":{"stringValue":"open"}}]}]}]}]}`), now)
+	assert.NoError(t, err)
+	assert.Equal(t, []record{{
+		device: "sim0", cause: "hang", confidence: "likely", state: "open", body: "QP 0x1 on sim0", came: now,
+	}}, records)
+
+	_, err = parseRecords([]byte(`{`), now)
+	assert.ErrorContains(t, err, "a line of logs")
+}
