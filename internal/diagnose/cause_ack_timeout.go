@@ -44,7 +44,7 @@ func judgeAckTimeout(b *Burst) Judgement {
 		c.opposes("timeouts", None, "no timeout was counted")
 		return c.not()
 	}
-	c.supports(r.timeoutsName, "%.0f retransmissions after a timeout", r.timeouts)
+	c.supports(r.timeoutsName, "%s after a timeout", amount(r.timeouts, "retransmission"))
 	covers := c.weighCount(r.timeoutsName, r.timeouts)
 	fits := c.weighSize(r)
 	c.weighRNR()
@@ -64,9 +64,9 @@ func (c *networkCase) judgeGivenUp(n int, r retransmissions) Judgement {
 	case r.timeouts == 0:
 		c.opposes("timeouts", Possible, "no timeout was counted")
 	case r.gaps > r.timeouts:
-		c.opposes(r.gapsName, Likely, "the peer told of %.0f gaps", r.gaps)
+		c.opposes(r.gapsName, Likely, "the peer told of %s", amount(r.gaps, "gap"))
 	default:
-		c.supports(r.timeoutsName, "%.0f retransmissions after a timeout", r.timeouts)
+		c.supports(r.timeoutsName, "%s after a timeout", amount(r.timeouts, "retransmission"))
 	}
 	return c.is(Certain, share)
 }
@@ -85,12 +85,12 @@ func (c *networkCase) judgeTimeoutPlateau() Judgement {
 // weighSilence looks for signs that something came back.
 func (c *networkCase) weighSilence(r retransmissions) {
 	if r.gaps >= r.timeouts {
-		c.opposes(r.gapsName, Possible, "the peer told of %.0f gaps: it is there", r.gaps)
+		c.opposes(r.gapsName, Possible, "the peer told of %s: it is there", amount(r.gaps, "gap"))
 	}
 	through, known := c.through()
 	switch {
 	case known && through > 0:
-		c.opposes("completions", Possible, "%d other requests of the queue pair got through", through)
+		c.opposes("completions", Possible, "%s of the queue pair got through", amount(float64(through), "other request"))
 	case known:
 		c.supports("completions", "no other request of the queue pair got through")
 	default:

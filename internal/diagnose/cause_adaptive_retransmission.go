@@ -42,10 +42,10 @@ func judgeAdaptiveRetransmission(b *Burst) Judgement {
 	if n == 0 {
 		return c.not()
 	}
-	c.supports(name, "%.0f adaptive retransmissions, for %.0f slow requests", n, c.count())
+	c.supports(name, "%s, for %s", amount(n, "adaptive retransmission"), amount(c.count(), "slow request"))
 	covers := c.weighCount(name, n)
 	if r := newRetransmissions(b.Counters); r.gaps >= c.count()/2 {
-		c.opposes(r.gapsName, Possible, "%.0f gaps were noticed: packets were lost", r.gaps)
+		c.opposes(r.gapsName, Possible, "packets were lost: %s noticed", amount(r.gaps, "gap"))
 	}
 	if timeout := c.path().AckTimeout; timeout > 0 && median(c.delays) > timeout {
 		c.opposes("ack_timeout", Possible, "requests were late by %s, more than the timeout of %s", round(median(c.delays)), round(timeout))

@@ -72,7 +72,7 @@ func (c *networkCase) notePhysicalErrors() (errors float64, read bool) {
 		read = read || ok
 		if n > 0 {
 			errors += n
-			c.supports(name, "the port counted %.0f physical errors", n)
+			c.supports(name, "the port counted %s", amount(n, "physical error"))
 		}
 	}
 	return errors, read

@@ -50,7 +50,7 @@ func judgeECNThrottling(b *Burst) Judgement {
 		c.opposes(name, None, "no congestion notification was handled")
 		return c.not()
 	}
-	c.supports(name, "%.0f congestion notifications slowed down queues of this host", n)
+	c.supports(name, "%s slowed down queues of this host", amount(n, "congestion notification"))
 	covers := c.weighCount(name, n)
 	if n < fewestCNPs {
 		c.opposes(name, Possible, "so few do not lower a rate much")
@@ -62,7 +62,7 @@ func judgeECNThrottling(b *Burst) Judgement {
 		c.opposes("delay", Possible, "requests were late by %s, longer than throttling takes", round(late))
 	}
 	if r := newRetransmissions(b.Counters); r.all() >= c.count()/2 {
-		c.opposes("retransmissions", Possible, "%.0f packets were sent again", r.all())
+		c.opposes("retransmissions", Possible, "packets were sent again (%s)", amount(r.all(), "retransmission"))
 	}
 	c.weighRNR()
 	return c.is(Likely, covers)

@@ -49,7 +49,7 @@ func judgeLinkDown(b *Burst) Judgement {
 		return c.not()
 	}
 	if downs > 0 {
-		c.supports(name, "the link went down %.0f times", downs)
+		c.supports(name, "the link went down %s", amount(downs, "time"))
 	}
 	if inactive {
 		c.supports("port.state", "the port is %s", b.Device.Port.State)

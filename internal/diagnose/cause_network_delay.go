@@ -11,9 +11,9 @@ func networkDelayCause() Cause {
 		Name:    "network_delay",
 		Title:   "device, fabric or peer is slow",
 		Happens: "The completion comes late although this host's threads wait for it, and no counter of the device says why: the path is long or congested further on, its rate is limited, or the peer's NIC is slow.",
-		Needs:   "that the poller looked and found nothing, that it was on a CPU, and the transport counters of the device",
+		Needs:   "that the poller looked and found nothing, or took what came from other queue pairs, that it was on a CPU, and the transport counters of the device",
 		For: []string{
-			"Most of the time that was not spent behind earlier work, polls found nothing.",
+			"Most of the time that was not spent behind earlier work, polls found nothing; or other queue pairs on the same Completion Queue were polled and not slow.",
 			"The poller was on a CPU.",
 			"No counter of the device or port that would explain it moved.",
 			"The other queue pairs to the same peer are slow as well, those to others are not.",
@@ -43,9 +43,7 @@ func judgeNetworkDelay(b *Burst) Judgement {
 		return c.not()
 	}
 	c.limit(Likely)
-	if !c.host.known {
-		c.limit(Possible)
-	}
+	c.needLook()
 	c.needOnCPU()
 	c.weighTroubles()
 	c.weighSpecific()
@@ -58,7 +56,19 @@ func judgeNetworkDelay(b *Burst) Judgement {
 		// It is what remains: anything that says more stands before it.
 		return c.is(Possible, 0)
 	}
-	return c.is(Likely, c.host.outside)
+	return c.is(Likely, 1-c.host.late)
+}
+
+// needLook wants it seen that the poller looked: a thread that is on a CPU and does
+// something else looks the same otherwise.
+func (c *networkCase) needLook() {
+	switch {
+	case c.host.looked() || c.host.lookedAtSome():
+	case c.polledOthers():
+		c.supports("neighbours.cq", "%d other queue pairs on the same Completion Queue were polled and hardly slow", c.Neighbours.ActiveOfCQ)
+	default:
+		c.limit(Possible)
+	}
 }
 
 // needOnCPU is stricter than what holds for causes that are counted.

@@ -51,10 +51,10 @@ func (c *networkCase) noteRetransmissions(r retransmissions) bool {
 		return false
 	}
 	if r.gaps > 0 {
-		c.supports(r.gapsName, "%.0f gaps were noticed and sent again, for %.0f slow requests", r.gaps, c.count())
+		c.supports(r.gapsName, "%s sent again after a gap was noticed, for %s", amount(r.gaps, "time"), amount(c.count(), "slow request"))
 	}
 	if r.timeouts > 0 {
-		c.supports(r.timeoutsName, "%.0f retransmissions after a timeout, for %.0f slow requests", r.timeouts, c.count())
+		c.supports(r.timeoutsName, "%s after a timeout, for %s", amount(r.timeouts, "retransmission"), amount(c.count(), "slow request"))
 	}
 	return true
 }

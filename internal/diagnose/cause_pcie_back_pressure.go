@@ -66,10 +66,10 @@ func (c *networkCase) weighStalls() (Confidence, float64) {
 	confidence, explains := c.weighTime(counted)
 	c.supports(direction, "the NIC waited for PCIe credits for %s of the last second", percent(share))
 	if events > 0 {
-		c.supports(direction+"_events", "in %.0f seconds it waited for more than 30 %% of the time", events)
+		c.supports(direction+"_events", "in %s it waited for more than 30 %% of the time", amount(events, "second"))
 	}
 	if n, _ := c.Counters.Grew(fabric.SourceEthtool, "outbound_pci_buffer_overflow"); n > 0 {
-		c.supports("outbound_pci_buffer_overflow", "%.0f packets were dropped because PCIe did not take them", n)
+		c.supports("outbound_pci_buffer_overflow", "%s dropped because PCIe did not take them", amount(n, "packet"))
 	}
 	if share < hardly {
 		c.opposes(direction, Possible, "it waited for %s of the last second only", percent(share))

@@ -89,7 +89,7 @@ func (c *networkCase) notePCIeErrors() {
 		ethtool("rx_pci_signal_integrity", "tx_pci_signal_integrity"),
 	} {
 		if n, name, _ := f.grew(c.Counters); n > 0 {
-			c.supports(name, "the PCIe link had %.0f errors", n)
+			c.supports(name, "the PCIe link had %s", amount(n, "error"))
 		}
 	}
 }

@@ -53,7 +53,7 @@ func judgeReceiverNotReady(b *Burst) Judgement {
 		c.opposes(name, None, "no RNR NAK was received")
 		return c.not()
 	}
-	c.supports(name, "%.0f RNR NAKs were received, for %.0f slow requests", n, c.count())
+	c.supports(name, "%s received, for %s", amount(n, "RNR NAK"), amount(c.count(), "slow request"))
 	c.weighTwoSided()
 	covers := c.weighCount(name, n)
 	plateau := c.rnrPlateau()

@@ -41,31 +41,40 @@ func (c *networkCase) weighHost() {
 		c.opposes("port.busy", None, "the port needed %s of the time for what it carried", percent(share))
 		return
 	}
-	if c.host.known {
-		c.weighStages()
-	}
 	if c.host.scheduled {
 		c.weighAbsence()
 	}
+	if c.host.known {
+		c.weighStages()
+	}
 	switch {
-	case c.host.known:
-	case c.host.scheduled:
-		c.misses(Likely, "when the poller last looked and found nothing, or what the work before was late for")
+	case c.host.looked():
+	case c.host.scheduled || c.host.lookedAtSome() || c.polledOthers():
+		c.misses(Likely, "when the poller last looked and found nothing, of all requests")
 	default:
 		c.misses(Possible, "whether the poller was on a CPU")
 	}
 }
 
 func (c *networkCase) weighStages() {
-	outside := c.host.outside
+	h := c.host
 	switch {
-	case outside >= mostly:
-		c.supports("stage.device", "%s of the time that was not spent behind earlier work, polls found nothing", percent(outside))
-	case outside <= hardly:
-		c.opposes("stage.poll", None, "in %s of the time the host itself was late", percent(1-outside))
-	default:
-		c.opposes("stage.poll", Possible, "in up to %s of the time the host itself was late", percent(1-outside))
+	case h.late >= mostly:
+		c.opposes("stage.poll", None, "in %s of the time the host itself was late", percent(h.late))
+	case h.late > hardly:
+		c.opposes("stage.poll", Possible, "in %s of the time the host itself was late", percent(h.late))
+	case h.looked():
+		c.supports("stage.device", "%s of the time that was not spent behind earlier work, polls found nothing", percent(h.outside))
+	case h.lookedAtSome():
+		c.supports("stage.device", "of %d requests of which it is known, polls found nothing for %s of the time", h.seen, percent(h.seenOutside))
 	}
+}
+
+// polledOthers reports whether other queue pairs on the same Completion Queue were
+// not slow, so that the poller did look.
+func (c *networkCase) polledOthers() bool {
+	n := c.Neighbours
+	return n.ActiveOfCQ > 0 && float64(n.SlowOfCQ) <= hardly*float64(n.ActiveOfCQ)
 }
 
 func (c *networkCase) weighAbsence() {
@@ -73,7 +82,7 @@ func (c *networkCase) weighAbsence() {
 	switch {
 	case absent <= hardly:
 		c.supports("poller.on_cpu", "the poller was on a CPU")
-	case absent < 0.5 || c.host.saved():
+	case absent < 0.5 || c.host.looked():
 		c.opposes("poller.absent", Likely, "the poller was off its CPU for %s of it", percent(absent))
 	case absent < 0.8:
 		c.opposes("poller.absent", Possible, "the poller was off its CPU for %s of it", percent(absent))
@@ -116,6 +125,14 @@ func (c *networkCase) is(confidence Confidence, explains float64) Judgement {
 		c.Explains = 0
 	}
 	return c.Judgement
+}
+
+// amount is a number with its noun, which takes an s where it is not one.
+func amount(n float64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%.0f %ss", n, noun)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

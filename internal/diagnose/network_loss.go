@@ -15,7 +15,7 @@ func (c *networkCase) weighLoss(r retransmissions) (Confidence, float64) {
 	c.weighRNR()
 	c.weighThrough(r)
 	if n := c.failed(statusRetryExceeded); n > 0 {
-		c.opposes("status.retry_exc_err", Possible, "%d requests were given up: nothing got through in several attempts", n)
+		c.opposes("status.retry_exc_err", Possible, "%s given up after several attempts", amount(float64(n), "request"))
 	}
 	if covers >= 1 && fits >= 0.8 && c.alone() {
 		return Certain, min(covers, fits)
@@ -59,9 +59,9 @@ func (c *networkCase) weighThrough(r retransmissions) {
 	case !known:
 		c.misses(Possible, "how many requests were not slow meanwhile")
 	case float64(through) >= c.count():
-		c.supports("completions", "%d other requests of the queue pair were not slow", through)
+		c.supports("completions", "%s of the queue pair were not slow", amount(float64(through), "other request"))
 	default:
-		c.opposes("completions", Possible, "only %d requests of the queue pair were not slow", through)
+		c.opposes("completions", Possible, "only %s of the queue pair came through and were not slow", amount(float64(through), "other request"))
 	}
 }
 

@@ -43,7 +43,7 @@ func (c *networkCase) weighPause(p pause, did string) (Confidence, float64) {
 		c.opposes(p.framesName, None, "no pause frame was %s", did)
 		return None, 0
 	}
-	c.supports(p.framesName, "%.0f pause frames were %s", p.frames, did)
+	c.supports(p.framesName, "%s %s", amount(p.frames, "pause frame"), did)
 	if !p.timed {
 		c.misses(Possible, "for how long they paused ("+p.timeName+")")
 		return Possible, 0

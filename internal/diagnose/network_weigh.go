@@ -37,9 +37,9 @@ func (c *networkCase) weighCount(name string, n float64) (covers float64) {
 	elsewhere := float64(c.Neighbours.Slow - c.Neighbours.SlowOfPeer)
 	switch {
 	case covers < 0.5:
-		c.opposes(name, Possible, "%.0f of it are too few for %.0f slow requests", n, c.count())
+		c.opposes(name, Possible, "%s counted, too few for %s", amount(n, "event"), amount(c.count(), "slow request"))
 	case n < c.count()/2+elsewhere:
-		c.opposes(name, Possible, "%.0f queue pairs to other peers are slow too and may have caused it", elsewhere)
+		c.opposes(name, Possible, "%s to other peers were slow too and may have caused it", amount(elsewhere, "queue pair"))
 	}
 	return covers
 }
@@ -102,6 +102,6 @@ func (c *networkCase) through() (n uint64, known bool) {
 // not ready drops what follows, which is then sent again as well.
 func (c *networkCase) weighRNR() {
 	if n, name, _ := rnrReceived().grew(c.Counters); n >= c.count()/2 && c.twoSided() > 0 {
-		c.opposes(name, Possible, "%.0f times the peer had no receive posted", n)
+		c.opposes(name, Possible, "the peer had no receive posted (%s)", amount(n, "RNR NAK"))
 	}
 }

@@ -76,8 +76,10 @@ func TestNetworkIsNotToBlame(t *testing.T) {
 		"the poller was off its CPU": func(b *Burst) { each(b, pollerAway) },
 		"polls found completions late": func(b *Burst) {
 			each(b, func(r *verbs.Completion) {
-				moveTime(r, verbs.StageQueue, verbs.StagePoll)
-				moveTime(r, verbs.StageDevice, verbs.StagePoll)
+				for _, stage := range []verbs.Stage{verbs.StageQueue, verbs.StageDevice, verbs.StageCompletion} {
+					moveTime(r, stage, verbs.StagePoll)
+				}
+				r.Known = request(0, time.Second).Known
 			})
 		},
 		"the port explains it": func(b *Burst) {
@@ -110,12 +112,8 @@ func TestNothingKnownOfThePoller(t *testing.T) {
 			if cause == "link_down" || trial.name == "given up" || len(b.Slow) == 0 {
 				continue
 			}
-			each(b, func(r *verbs.Completion) {
-				moveTime(r, verbs.StagePoll, verbs.StageCompletion)
-				moveTime(r, verbs.StageDevice, verbs.StageCompletion)
-				r.Known = 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageCompletion
-				r.HasPollerScheduling = false
-			})
+			unseen(b)
+			each(b, func(r *verbs.Completion) { r.HasPollerScheduling = false })
 			got := Judge(b, networkCauses())
 			if got.Confidence > Possible || len(got.Missing) == 0 {
 				t.Errorf("%s/%s: %+v", cause, trial.name, got)
@@ -197,6 +195,15 @@ func moveTime(r *verbs.Completion, from, to verbs.Stage) {
 func pollerAway(r *verbs.Completion) {
 	moveTime(r, verbs.StageDevice, verbs.StagePoll)
 	r.PollerScheduling.Runnable = r.Duration() * 95 / 100
+}
+
+// unseen makes it unknown when the poller looked in vain.
+func unseen(b *Burst) {
+	each(b, func(r *verbs.Completion) {
+		moveTime(r, verbs.StagePoll, verbs.StageCompletion)
+		moveTime(r, verbs.StageDevice, verbs.StageCompletion)
+		r.Known = 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageCompletion
+	})
 }
 
 // after makes one change after the other.

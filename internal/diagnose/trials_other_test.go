@@ -48,6 +48,7 @@ func imbalanceTrials() trials {
 func delayTrials() trials {
 	noScheduling := func(b *Burst) { each(b, func(r *verbs.Completion) { r.HasPollerScheduling = false }) }
 	halfAway := func(b *Burst) { each(b, func(r *verbs.Completion) { r.PollerScheduling.Runnable = r.Duration() / 2 }) }
+	busySibling := Neighbours{Active: 9, Slow: 2, ActiveOfPeer: 1, SlowOfPeer: 1, ActiveOfCQ: 8, SlowOfCQ: 1}
 	queued := func(b *Burst) {
 		each(b, func(r *verbs.Completion) { moveTime(r, verbs.StageDevice, verbs.StageQueue) })
 	}
@@ -62,6 +63,9 @@ func delayTrials() trials {
 					}
 				}
 			}, softRoCE(), "network_delay", Likely},
+			{"other queue pairs of the Completion Queue were polled", after(unseen, neighbours(busySibling)), softRoCE(), "network_delay", Likely},
+			{"some requests were seen", after(unseen, func(b *Burst) { copy(b.Slow, slow(3, 5*time.Millisecond).Slow) }), softRoCE(), "network_delay", Likely},
+			{"on its CPU, and perhaps not looking", unseen, softRoCE(), "network_delay", Possible},
 			{"counters not read", nil, nil, "network_delay", Possible},
 			{"the poller's scheduling is not known", noScheduling, softRoCE(), "network_delay", Possible},
 			{"the poller was away for half of it, and looked", halfAway, softRoCE(), "network_delay", Possible},
@@ -76,6 +80,7 @@ func delayTrials() trials {
 		lookalikes: []trial{
 			{"loss", slowBy(6, 40*time.Millisecond), softRoCE(inHardware("completer_retry_err", 6)), "packet_loss", Certain},
 			{"the receiver is not ready", nil, softRoCE(inHardware("rcvd_rnr_err", 10)), "receiver_not_ready", Certain},
+			{"loss, when nothing was seen of the polls", unseen, mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
 			{"pauses", nil, mlx5(paused("rx_prio[p]_pause", 45000)), "pfc_received", Likely},
 		},
 	}
