@@ -69,3 +69,21 @@ func TestRound(t *testing.T) {
 		}
 	}
 }
+
+// Whatever is not known is nil: nothing is named for certain then, and nothing
+// panics.
+func TestLittleIsKnown(t *testing.T) {
+	full := slow(3, 5*time.Millisecond)
+	for name, b := range map[string]*Burst{
+		"nothing":             {},
+		"completions only":    {Start: full.Start, End: full.End, Slow: full.Slow},
+		"bare completions":    {Slow: make([]verbs.Completion, 3)},
+		"something stuck":     {Stuck: make([]verbs.Stuck, 1)},
+		"a device without":    {Slow: full.Slow, Device: &Device{}},
+		"counters of nothing": {Slow: full.Slow, Counters: &Counters{}},
+	} {
+		if got := Judge(b, networkCauses()); got.Confidence > Possible {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

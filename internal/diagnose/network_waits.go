@@ -46,8 +46,15 @@ func newWaits(b *Burst) waits {
 	return w
 }
 
-// count is how often something has to have happened to explain all of it.
-func (w *waits) count() float64 { return float64(max(len(w.heads), 1)) }
+// count is how often something has to have happened to explain all of it: once for
+// each head. Where all are behind others it is not seen what they wait for, and it
+// has to have happened to each.
+func (w *waits) count() float64 {
+	if len(w.heads) > 0 {
+		return float64(len(w.heads))
+	}
+	return float64(max(len(w.requests), 1))
+}
 
 // behind is how long a request was behind earlier work of its queue.
 func behind(r *verbs.Completion) time.Duration {

@@ -27,15 +27,25 @@ func (c *networkCase) weighTime(counted time.Duration) (Confidence, float64) {
 	}
 }
 
+// longSpan is longer than counters need to be apart while something is slow.
+const longSpan = 3 * time.Second
+
 // weighCount notes how an event of the whole device compares with what was slow,
 // each of which it has to have happened to. It returns the part that it covers.
 //
 // Other queue pairs may have caused it. Where others are slow that lead to other
-// peers, there has to be at least one more for each.
+// peers, there has to be at least one more for each. And it may have happened at
+// another time: where the counters grew over much longer than the window, the
+// numbers have to be alike.
 func (c *networkCase) weighCount(name string, n float64) (covers float64) {
 	covers = min(n/c.count(), 1)
 	elsewhere := float64(c.Neighbours.Slow - c.Neighbours.SlowOfPeer)
+	if c.Counters.Span > longSpan {
+		c.limit(Likely)
+	}
 	switch {
+	case c.Counters.Span > longSpan && n > 3*c.count():
+		c.opposes(name, Possible, "%s counted over %s, many more than %s", amount(n, "event"), round(c.Counters.Span), amount(c.count(), "slow request"))
 	case covers < 0.5:
 		c.opposes(name, Possible, "%s counted, too few for %s", amount(n, "event"), amount(c.count(), "slow request"))
 	case n < c.count()/2+elsewhere:

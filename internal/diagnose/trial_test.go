@@ -206,6 +206,11 @@ func unseen(b *Burst) {
 	})
 }
 
+// behindOthers lets all requests wait for earlier work of their queue.
+func behindOthers(b *Burst) {
+	each(b, func(r *verbs.Completion) { moveTime(r, verbs.StageDevice, verbs.StageQueue) })
+}
+
 // after makes one change after the other.
 func after(changes ...func(*Burst)) func(*Burst) {
 	return func(b *Burst) {
@@ -217,6 +222,11 @@ func after(changes ...func(*Burst)) func(*Burst) {
 
 func operation(o verbs.Operation) func(*Burst) {
 	return func(b *Burst) { each(b, func(r *verbs.Completion) { r.Operation = o }) }
+}
+
+// over spreads what the counters grew by over that time.
+func over(span time.Duration) func(*Burst) {
+	return func(b *Burst) { b.Counters.Span = span }
 }
 
 func neighbours(n Neighbours) func(*Burst) {

@@ -69,6 +69,7 @@ func packetLossTrials() trials {
 			{"gaps on EFA", nil, add(counts{}, inHardware("retrans_pkts", 12), inHardware("retrans_timeout_events", 1)), "packet_loss", Certain},
 			{"timeouts between others that get through", slowBy(10, ackTimeout+time.Millisecond), mlx5(inHardware("local_ack_timeout_err", 10)), "packet_loss", Certain},
 			{"soft-RoCE, whose timeout runs on from earlier requests", slowBy(6, 40*time.Millisecond), softRoCE(inHardware("completer_retry_err", 6)), "packet_loss", Certain},
+			{"counted over ten seconds, as many as are slow", over(10 * time.Second), mlx5(inHardware("packet_seq_err", 12)), "packet_loss", Likely},
 			{"other queue pairs lose as well", neighbours(Neighbours{Active: 9, Slow: 4, ActiveOfPeer: 2, SlowOfPeer: 1}), mlx5(inHardware("packet_seq_err", 30)), "packet_loss", Likely},
 		},
 		against: []trial{
@@ -87,6 +88,8 @@ func packetLossTrials() trials {
 			{"one gap, and something else", slowBy(40, 5*time.Millisecond), mlx5(inHardware("packet_seq_err", 4)), "packet_loss", Possible},
 			{"gaps take no second", slowBy(1, 900*time.Millisecond), mlx5(inHardware("packet_seq_err", 1)), "packet_loss", Possible},
 			{"timeouts of others: late by less than one", slowBy(10, 2*time.Millisecond), mlx5(inHardware("local_ack_timeout_err", 10)), "packet_loss", Possible},
+			{"spurious retransmissions of a queue that is too long", behindOthers, softRoCE(inHardware("completer_retry_err", 2)), "packet_loss", Possible},
+			{"a steady loss of ten seconds, and something else", over(10 * time.Second), mlx5(inHardware("packet_seq_err", 400)), "packet_loss", Possible},
 			{"too little is known of the queue pair", func(b *Burst) { b.HasCompletions = false }, softRoCE(inHardware("completer_retry_err", 10)), "packet_loss", Possible},
 		},
 	}

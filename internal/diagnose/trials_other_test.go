@@ -49,9 +49,6 @@ func delayTrials() trials {
 	noScheduling := func(b *Burst) { each(b, func(r *verbs.Completion) { r.HasPollerScheduling = false }) }
 	halfAway := func(b *Burst) { each(b, func(r *verbs.Completion) { r.PollerScheduling.Runnable = r.Duration() / 2 }) }
 	busySibling := Neighbours{Active: 9, Slow: 2, ActiveOfPeer: 1, SlowOfPeer: 1, ActiveOfCQ: 8, SlowOfCQ: 1}
-	queued := func(b *Burst) {
-		each(b, func(r *verbs.Completion) { moveTime(r, verbs.StageDevice, verbs.StageQueue) })
-	}
 	return trials{
 		brings: []trial{
 			{"a longer path", nil, softRoCE(), "network_delay", Likely},
@@ -69,7 +66,7 @@ func delayTrials() trials {
 			{"counters not read", nil, nil, "network_delay", Possible},
 			{"the poller's scheduling is not known", noScheduling, softRoCE(), "network_delay", Possible},
 			{"the poller was away for half of it, and looked", halfAway, softRoCE(), "network_delay", Possible},
-			{"all of it behind earlier work", queued, softRoCE(), "network_delay", Possible},
+			{"all of it behind earlier work", behindOthers, softRoCE(), "network_delay", Possible},
 			{"only one of several queue pairs to the peer", neighbours(Neighbours{Active: 9, Slow: 1, ActiveOfPeer: 8}), softRoCE(), "network_delay", Possible},
 		},
 		against: []trial{
