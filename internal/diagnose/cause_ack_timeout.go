@@ -44,6 +44,10 @@ func judgeAckTimeout(b *Burst) Judgement {
 		c.opposes("timeouts", None, "no timeout was counted")
 		return c.not()
 	}
+	if c.longPath(r) {
+		c.opposes("delays", None, "all requests took %s, longer than the timeout: they were sent again in vain", round(median(c.delays)))
+		return c.not()
+	}
 	c.supports(r.timeoutsName, "%s after a timeout", amount(r.timeouts, "retransmission"))
 	covers := c.weighCount(r.timeoutsName, r.timeouts)
 	fits := c.weighSize(r)

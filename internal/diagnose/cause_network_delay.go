@@ -90,8 +90,14 @@ func (c *networkCase) weighTroubles() {
 		c.misses(Possible, "the transport counters of the device")
 		return
 	}
+	told := troubles()
+	if c.longPath(newRetransmissions(c.Counters)) {
+		c.supports("ack_timeout", "the path takes longer than the timeout of %s, and requests are sent again in vain", round(c.path().AckTimeout))
+	} else {
+		told = append(told, retransmitted()...)
+	}
 	quiet := true
-	for _, f := range troubles() {
+	for _, f := range told {
 		if n, name, _ := f.grew(c.Counters); n > 0 && n >= c.count()/10 {
 			c.opposes(name, Possible, "%s grew by %.0f", name, n)
 			quiet = false

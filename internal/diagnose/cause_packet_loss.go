@@ -37,6 +37,10 @@ func judgePacketLoss(b *Burst) Judgement {
 	if !c.noteRetransmissions(r) {
 		return c.not()
 	}
+	if c.longPath(r) {
+		c.opposes("delays", None, "all requests took %s, longer than the timeout: they were sent again in vain", round(median(c.delays)))
+		return c.not()
+	}
 	return c.is(c.weighLoss(r))
 }
 

@@ -71,11 +71,16 @@ func newRetransmissions(c *Counters) retransmissions {
 	return r
 }
 
-// troubles are counters of which each says by itself that something was late
-// outside of this host's threads.
+// troubles are counters, besides the retransmissions, of which each says by itself
+// that something was late outside of this host's threads.
 func troubles() []family {
-	return append(linkDownCounters(), rnrReceived(), lossSeen(), timeouts(),
+	return append(linkDownCounters(), rnrReceived(),
 		family{fabric.SourcePort, []string{"link_error_recovery"}},
-		hardware("completer_retry_err", "retrans_pkts", "roce_adp_retrans", "rp_cnp_handled", "rx_cnp_pkts", "cnpHandled"),
+		hardware("rp_cnp_handled", "rx_cnp_pkts", "cnpHandled"),
 		ethtool("rx_prio[p]_pause", "rx_global_pause", "rx_discards_phy", "tx_discards_phy"))
+}
+
+// retransmitted are counters of which each says that something was sent again.
+func retransmitted() []family {
+	return []family{lossSeen(), timeouts(), hardware("completer_retry_err", "retrans_pkts", "roce_adp_retrans")}
 }

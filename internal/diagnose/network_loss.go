@@ -1,6 +1,9 @@
 package diagnose
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // gapTime is more than a retransmission after a gap takes, which begins a round
 // trip after the loss.
@@ -63,6 +66,19 @@ func (c *networkCase) weighThrough(r retransmissions) {
 	default:
 		c.opposes("completions", Possible, "only %s of the queue pair came through and were not slow", amount(float64(through), "other request"))
 	}
+}
+
+// longPath reports whether the path only takes longer than the timeout: every
+// request is slow, each by about the same, which is no multiple of the timeout, and
+// nobody told of a gap. Devices send again in vain then.
+func (c *networkCase) longPath(r retransmissions) bool {
+	through, known := c.through()
+	timeout := c.path().AckTimeout
+	if !known || float64(through) >= c.count() || len(c.delays) < 5 || r.gaps > 0 || timeout == 0 {
+		return false
+	}
+	spread := float64(slices.Max(c.delays)-slices.Min(c.delays)) / float64(max(median(c.delays), 1))
+	return spread <= 0.2 && median(c.delays) >= timeout && quantised(c.delays, timeout) < 0.8
 }
 
 // round makes a duration readable: three or four digits.
