@@ -29,6 +29,10 @@ type Burst struct {
 	Neighbours Neighbours
 	// Baseline is what is normal for the requests of Slow.
 	Baseline *Baseline
+	// Completions counts what the queue pair completed in the window, slow or not;
+	// it means something when HasCompletions.
+	Completions    uint64
+	HasCompletions bool
 	// Rejected counts the posts that the provider refused because the Send Queue
 	// was full (ENOMEM), of the process on the device in the window.
 	Rejected uint64

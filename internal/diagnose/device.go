@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"strings"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
@@ -22,6 +23,9 @@ type Device struct {
 type Counters struct {
 	// Span is the time over which they grew. It covers the window.
 	Span time.Duration
+	// Sent is how many bytes each active port of the device sent, by the port's
+	// number; empty where that is not counted.
+	Sent map[int]float64
 	grew map[counterKey]float64
 }
 
@@ -43,12 +47,19 @@ func NewCounters(before, after *fabric.Sample, device string, port int) *Counter
 			earlier[keyOf(r)] = r
 		}
 	}
-	c := &Counters{Span: after.At.Sub(before.At), grew: map[counterKey]float64{}}
+	c := &Counters{Span: after.At.Sub(before.At), Sent: map[int]float64{}, grew: map[counterKey]float64{}}
 	for _, r := range after.Readings {
-		if r.Device != device || port != 0 && r.Port != 0 && r.Port != port {
+		if r.Device != device {
 			continue
 		}
-		if delta, ok := growth(earlier[keyOf(r)], r); ok {
+		delta, ok := growth(earlier[keyOf(r)], r, before.At)
+		if !ok {
+			continue
+		}
+		if r.Port != 0 && r.Counter.Metric == fabric.MetricPortIO && r.Counter.Direction == fabric.DirectionTransmit {
+			c.Sent[r.Port] += delta
+		}
+		if port == 0 || r.Port == 0 || r.Port == port {
 			c.grew[counterKey{r.Counter.Source, r.Counter.Name}] += delta
 		}
 	}
@@ -66,9 +77,14 @@ type readingKey struct {
 
 func keyOf(r fabric.Reading) readingKey { return readingKey{r.Counter.Source, r.Port, r.Name} }
 
-// growth is false for a counter that was not read before, or that began anew.
-func growth(before, after fabric.Reading) (float64, bool) {
+// growth is false for a counter that was not read at the earlier moment, or that
+// began anew. A counter of a priority or a lane is not among the readings for as
+// long as it is zero, which it was at a moment when it had been read.
+func growth(before, after fabric.Reading, earlier time.Time) (float64, bool) {
 	if after.Counter.Momentary {
+		return after.Float(), true
+	}
+	if before.Counter == nil && strings.Contains(after.Counter.Name, "[") && !after.Since.After(earlier) {
 		return after.Float(), true
 	}
 	if before.Counter == nil || !before.Since.Equal(after.Since) || after.Count < before.Count {
@@ -86,7 +102,18 @@ func (c *Counters) Grew(source fabric.CounterSource, name string) (float64, bool
 		return 0, false
 	}
 	n, ok := c.grew[counterKey{source, name}]
+	if !ok && strings.Contains(name, "[") {
+		return 0, c.readsPriorities(source)
+	}
 	return n, ok
+}
+
+// readsPriorities reports whether the counters of priorities and lanes were read:
+// those that are zero are not among the readings, but where mlx5 has these, it has
+// the one of the whole port.
+func (c *Counters) readsPriorities(source fabric.CounterSource) bool {
+	_, ok := c.grew[counterKey{source, "rx_discards_phy"}]
+	return ok
 }
 
 // GrewAny is the sum of those counters that were read, false when none was.

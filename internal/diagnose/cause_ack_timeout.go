@@ -1,0 +1,109 @@
+package diagnose
+
+func ackTimeoutCause() Cause {
+	return Cause{
+		Name:    "ack_timeout",
+		Title:   "no acknowledgement (timeout, black hole)",
+		Happens: "Nothing comes back from the peer. The device waits for the timeout of the queue pair, sends again, and gives up after retry_cnt times: the path is a black hole, or the peer is gone.",
+		Needs:   "the timeout counter of the device, the timeout of the queue pair, and that nothing else got through meanwhile",
+		For: []string{
+			"The device counted timeouts.",
+			"Requests failed with retry_exc_err.",
+			"Requests were late by several timeouts, or are still outstanding, and no other request of the queue pair got through.",
+		},
+		Against: []string{
+			"No timeout was counted.",
+			"Other requests of the queue pair got through: then some packets are lost, not all.",
+			"The peer told of gaps, or that it had no receive posted: it is there.",
+			"Many requests in a row were slow and came through: the path may only take longer than the timeout.",
+			"The poller was off its CPU, or polls found completions late.",
+		},
+		CannotTell:   "a black hole from a peer that is gone, nor where the path ends.",
+		Confirm:      "`grep . /sys/class/infiniband/*/ports/*/hw_counters/{local_ack_timeout_err,req_transport_retries_exceeded}` grows, on soft-RoCE `completer_retry_err`; `ping` or `ibping` of the peer's address from this port, with the same traffic class.",
+		Remedy:       "See whether the peer lives and its port is up, then follow the route to it for a hop that swallows the packets.",
+		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_modify_qp.3.html", "https://github.com/NVIDIA/nccl/issues/902", "https://github.com/openucx/ucx/issues/9590"},
+		Proven:       Recorded,
+		Consequences: []string{"hang", "network_delay"},
+		judge:        judgeAckTimeout,
+	}
+}
+
+func judgeAckTimeout(b *Burst) Judgement {
+	c := newNetworkCase(b)
+	r := newRetransmissions(b.Counters)
+	if n := c.failed(statusRetryExceeded); n > 0 {
+		return c.judgeGivenUp(n, r)
+	}
+	if c.excluded() {
+		return c.not()
+	}
+	if !r.known {
+		return c.judgeTimeoutPlateau()
+	}
+	if r.timeouts == 0 {
+		c.opposes("timeouts", None, "no timeout was counted")
+		return c.not()
+	}
+	if c.longPath(r) {
+		c.opposes("delays", None, "all requests took %s, longer than the timeout: they were sent again in vain", round(median(c.delays)))
+		return c.not()
+	}
+	c.supports(r.timeoutsName, "%s after a timeout", amount(r.timeouts, "retransmission"))
+	covers := c.weighCount(r.timeoutsName, r.timeouts)
+	fits := c.weighSize(r)
+	c.weighRNR()
+	c.weighSilence(r)
+	return c.is(Likely, min(covers, fits))
+}
+
+// judgeGivenUp is for requests that the device gave up. The status says that
+// nothing answered, and the counter that it was the timeout that said so.
+func (c *networkCase) judgeGivenUp(n int, r retransmissions) Judgement {
+	c.ceiling = Certain
+	c.supports("status.retry_exc_err", "%d of %d requests failed with retry_exc_err", n, len(c.requests))
+	share := float64(n) / float64(len(c.requests))
+	switch {
+	case !r.known:
+		c.misses(Likely, "the timeout counters of the device")
+	case r.timeouts == 0:
+		c.opposes("timeouts", Possible, "no timeout was counted")
+	case r.gaps > r.timeouts:
+		c.opposes(r.gapsName, Likely, "the peer told of %s", amount(r.gaps, "gap"))
+	default:
+		c.supports(r.timeoutsName, "%s after a timeout", amount(r.timeouts, "retransmission"))
+	}
+	return c.is(Certain, share)
+}
+
+// judgeTimeoutPlateau is for a device whose counters were not read.
+func (c *networkCase) judgeTimeoutPlateau() Judgement {
+	c.misses(Possible, "the timeout counters of the device")
+	timeout := c.path().AckTimeout
+	if quantised(c.delays, timeout) < 0.8 {
+		return c.not()
+	}
+	c.supports("delay.plateau", "the delays are multiples of the timeout, %s", round(timeout))
+	return c.is(Possible, quantised(c.delays, timeout))
+}
+
+// weighSilence looks for signs that something came back.
+func (c *networkCase) weighSilence(r retransmissions) {
+	if r.gaps >= r.timeouts {
+		c.opposes(r.gapsName, Possible, "the peer told of %s: it is there", amount(r.gaps, "gap"))
+	}
+	through, known := c.through()
+	switch {
+	case known && through > 0:
+		c.opposes("completions", Possible, "%s of the queue pair got through", amount(float64(through), "other request"))
+	case known:
+		c.supports("completions", "no other request of the queue pair got through")
+	default:
+		c.misses(Possible, "how many requests were not slow meanwhile")
+	}
+	if len(c.heads) > 2 {
+		c.opposes("delays", Possible, "%d requests were slow one after the other and came through", len(c.heads))
+	}
+	if timeout := c.path().AckTimeout; len(c.delays) > 0 && median(c.delays) < timeout*3/2 {
+		c.opposes("delays", Possible, "requests were late by %s, less than two timeouts of %s", round(median(c.delays)), round(timeout))
+	}
+}

@@ -1,0 +1,63 @@
+package diagnose
+
+import "github.com/rdmaradar/rdmaradar/internal/fabric"
+
+// bytesPerTick is what could have been sent in a tick of port_xmit_wait, of most
+// devices (ibdiagnet User Manual). It says the order of magnitude.
+const bytesPerTick = 8
+
+func creditWaitCause() Cause {
+	return Cause{
+		Name:    "credit_wait",
+		Title:   "waiting for credits (InfiniBand)",
+		Happens: "The next hop has no buffers free and gives no credits: the port has something to send and may not. It is what a pause is on Ethernet.",
+		Needs:   "port_xmit_wait and port_xmit_data of an InfiniBand port",
+		For: []string{
+			"port_xmit_wait grew by much, compared with what was sent.",
+			"The other queue pairs of the device are slow as well.",
+		},
+		Against: []string{
+			"port_xmit_wait did not grow, or by little.",
+			"The port is not InfiniBand.",
+			"The port sent nearly what it can.",
+			"Most other queue pairs are not slow.",
+			"The poller was off its CPU, or polls found completions late.",
+		},
+		CannotTell:   "how long it waited, as the length of a tick differs between devices; nor which host at the other end of the congestion is slow.",
+		Confirm:      "`perfquery -x LID PORT` shows PortXmitWait grow while PortXmitData does not; `ibdiagnet` finds the congested links.",
+		Remedy:       "Follow port_xmit_wait through the switches to the port where it ends: the host behind that is the slow one, or routes collide there.",
+		Source:       []string{"https://docs.nvidia.com/networking/display/ibdiagnetUserManualv213/Congestion+Assessment+on+InfiniBand+Links", "https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband"},
+		Proven:       Recorded,
+		Consequences: []string{"network_delay"},
+		judge:        judgeCreditWait,
+	}
+}
+
+func judgeCreditWait(b *Burst) Judgement {
+	c := newNetworkCase(b)
+	if c.excluded() || b.Device == nil || b.Device.Port == nil || b.Device.Port.LinkLayer != fabric.LinkLayerInfiniBand {
+		return c.not()
+	}
+	ticks, read := b.Counters.Grew(fabric.SourcePort, "port_xmit_wait")
+	sent, counted := b.Counters.Grew(fabric.SourcePort, "port_xmit_data")
+	if !read || !counted {
+		c.misses(None, "port_xmit_wait and port_xmit_data of the port")
+		return c.not()
+	}
+	if ticks == 0 {
+		c.opposes("port_xmit_wait", None, "the port never waited for credits")
+		return c.not()
+	}
+	waited := ticks * bytesPerTick / (ticks*bytesPerTick + sent)
+	text := "the port waited for credits for %.0f ticks, in which it could have sent about %s of all"
+	if waited < hardly {
+		c.opposes("port_xmit_wait", Possible, text, ticks, percent(waited))
+	} else {
+		c.supports("port_xmit_wait", text, ticks, percent(waited))
+	}
+	if rate := b.Device.Port.RateBitsPerSecond / 8; rate > 0 && sent > 0.8*rate*b.Counters.Span.Seconds() {
+		c.opposes("port_xmit_data", Possible, "the port sent nearly what it can")
+	}
+	c.weighTogether()
+	return c.is(Likely, waited)
+}

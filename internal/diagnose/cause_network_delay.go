@@ -1,0 +1,151 @@
+package diagnose
+
+import (
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
+)
+
+func networkDelayCause() Cause {
+	return Cause{
+		Name:    "network_delay",
+		Title:   "device, fabric or peer is slow",
+		Happens: "The completion comes late although this host's threads wait for it, and no counter of the device says why: the path is long or congested further on, its rate is limited, or the peer's NIC is slow.",
+		Needs:   "that the poller looked and found nothing, or took what came from other queue pairs, that it was on a CPU, and the transport counters of the device",
+		For: []string{
+			"Most of the time that was not spent behind earlier work, polls found nothing; or other queue pairs on the same Completion Queue were polled and not slow.",
+			"The poller was on a CPU.",
+			"No counter of the device or port that would explain it moved.",
+			"The other queue pairs to the same peer are slow as well, those to others are not.",
+		},
+		Against: []string{
+			"The poller was off its CPU, or polls found completions late.",
+			"A counter moved that explains it: see the other causes.",
+			"Requests were slow only behind earlier work of their queue.",
+			"Other queue pairs to the same peer are not slow.",
+		},
+		CannotTell: "device, fabric and peer from one another: that takes the peer's view. It is never certain.",
+		Confirm:    "Measure the same path with `ib_write_lat` on another queue pair, from here and from a neighbour, and look at the queues of the switches between.",
+		Remedy:     "Compare with other peers: slow to one is that peer or the path to it, slow to all is this host's device or its first link.",
+		Source:     []string{"https://github.com/NVIDIA/nccl/issues/1453", "https://github.com/NVIDIA/nccl/issues/1378"},
+		Proven:     Recorded,
+		judge:      judgeNetworkDelay,
+	}
+}
+
+func judgeNetworkDelay(b *Burst) Judgement {
+	c := newNetworkCase(b)
+	if c.excluded() {
+		return c.not()
+	}
+	if len(c.requests) == 0 || c.failed(statusRetryExceeded)+c.failed(statusRNRRetryExceeded) > 0 {
+		c.opposes("requests", None, "requests failed, or none came through")
+		return c.not()
+	}
+	c.limit(Likely)
+	c.needLook()
+	c.needOnCPU()
+	c.weighTroubles()
+	c.weighSpecific()
+	c.weighHeads()
+	c.weighPeer()
+	if late := median(c.delays); c.ceiling > None && len(c.delays) > 0 && late <= crossing && c.misplaced() {
+		c.opposes("node", Possible, "requests were late by %s only, and a thread or the GPU is far from the NIC", round(late))
+	}
+	if c.ceiling < Likely {
+		// It is what remains: anything that says more stands before it.
+		return c.is(Possible, 0)
+	}
+	return c.is(Likely, 1-c.host.late)
+}
+
+// needLook wants it seen that the poller looked: a thread that is on a CPU and does
+// something else looks the same otherwise.
+func (c *networkCase) needLook() {
+	switch {
+	case c.host.looked() || c.host.lookedAtSome():
+	case c.polledOthers():
+		c.supports("neighbours.cq", "%d other queue pairs on the same Completion Queue were polled and hardly slow", c.Neighbours.ActiveOfCQ)
+	default:
+		c.limit(Possible)
+	}
+}
+
+// needOnCPU is stricter than what holds for causes that are counted.
+func (c *networkCase) needOnCPU() {
+	switch {
+	case !c.host.scheduled:
+		c.misses(Possible, "whether the poller was on a CPU")
+	case c.host.absent > hardly:
+		c.limit(Possible)
+	}
+}
+
+// weighTroubles looks for a counter that says more. One that moved for fewer than a
+// tenth of the requests did not make them slow.
+func (c *networkCase) weighTroubles() {
+	_, _, gaps := lossSeen().grew(c.Counters)
+	_, _, waited := timeouts().grew(c.Counters)
+	if _, retried := c.Counters.Grew(fabric.SourceHardware, "completer_retry_err"); !gaps && !waited && !retried {
+		c.misses(Possible, "the transport counters of the device")
+		return
+	}
+	told := troubles()
+	if c.longPath(newRetransmissions(c.Counters)) {
+		c.supports("ack_timeout", "the path takes longer than the timeout of %s, and requests are sent again in vain", round(c.path().AckTimeout))
+	} else {
+		told = append(told, retransmitted()...)
+	}
+	quiet := true
+	for _, f := range told {
+		if n, name, _ := f.grew(c.Counters); n > 0 && n >= c.count()/10 {
+			c.opposes(name, Possible, "%s grew by %.0f", name, n)
+			quiet = false
+		}
+	}
+	if quiet {
+		c.supports("counters", "no counter of the device says more")
+	}
+}
+
+// saysMore is the part of the time from which on a cause that is only possible is
+// the better answer.
+const saysMore = 0.2
+
+// weighSpecific leaves it to a cause that says more.
+func (c *networkCase) weighSpecific() {
+	for _, cause := range specificNetworkCauses() {
+		if j := cause.judge(c.Burst); j.Confidence >= Likely || j.Confidence == Possible && j.Explains > saysMore {
+			c.opposes(cause.Name, Possible, "%s says more", cause.Name)
+		}
+	}
+}
+
+// weighHeads notes whether requests were late that had nothing before them: else it
+// may be the queue that was too long.
+func (c *networkCase) weighHeads() {
+	all := make([]time.Duration, 0, len(c.requests))
+	for _, r := range c.requests {
+		all = append(all, c.delay(r))
+	}
+	if len(c.heads) == 0 || 2*median(c.delays) < median(all) {
+		c.opposes("stage.queue", Possible, "most of the time was spent behind earlier work of the same queue")
+	}
+}
+
+func (c *networkCase) weighPeer() {
+	n := c.Neighbours
+	switch {
+	case n.ActiveOfPeer == 0:
+	case float64(n.SlowOfPeer) < hardly*float64(n.ActiveOfPeer):
+		c.opposes("neighbours.peer", Possible, "only %d of %d other queue pairs to the same peer were slow", n.SlowOfPeer, n.ActiveOfPeer)
+	default:
+		c.supports("neighbours.peer", "%d of %d other queue pairs to the same peer were slow as well", n.SlowOfPeer, n.ActiveOfPeer)
+	}
+}
+
+// misplaced is noteMisplaced without the notes.
+func (c *networkCase) misplaced() bool {
+	aside := *c
+	return aside.noteMisplaced()
+}

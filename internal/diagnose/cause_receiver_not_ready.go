@@ -1,0 +1,89 @@
+package diagnose
+
+import (
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+func receiverNotReadyCause() Cause {
+	return Cause{
+		Name:    "receiver_not_ready",
+		Title:   "receiver not ready (RNR)",
+		Happens: "The peer has no receive posted. It refuses the message and says how long to wait before it is sent again: its min_rnr_timer, from 10 µs to 655 ms.",
+		Needs:   "the RNR counter of the device, and operations that need a receive",
+		For: []string{
+			"The device received RNR NAKs, about one or more for each slow request.",
+			"The operations need a receive: sends, and writes with immediate data.",
+			"What requests were late by has plateaus at multiples of a time of the min_rnr_timer table. The peer's timer counts; only this side's is known.",
+			"Requests failed with rnr_retry_exc_err.",
+		},
+		Against: []string{
+			"No RNR NAK was received.",
+			"All slow requests are one-sided: they need no receive, but may be behind one that does.",
+			"The poller was off its CPU, or polls found completions late.",
+		},
+		CannotTell:   "why the peer had none posted: its process is late, its Receive Queue is too short, or a shared one is drained by others.",
+		Confirm:      "On this host `grep . /sys/class/infiniband/*/ports/*/hw_counters/{rnr_nak_retry_err,rcvd_rnr_err}` grows; on the peer's `out_of_buffer`, or `send_rnr_err` of soft-RoCE.",
+		Remedy:       "Post receives earlier or more of them at the peer; where that cannot be, give its queue pair a short min_rnr_timer (1 is 10 µs, 0 is 655 ms).",
+		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_modify_qp.3.html", "https://github.com/ydb-platform/nbs/issues/5790"},
+		Proven:       Recorded,
+		Consequences: []string{"packet_loss", "ack_timeout", "network_delay"},
+		judge:        judgeReceiverNotReady,
+	}
+}
+
+func judgeReceiverNotReady(b *Burst) Judgement {
+	c := newNetworkCase(b)
+	if n := c.failed(statusRNRRetryExceeded); n > 0 {
+		// The status says it, whoever polled it when.
+		c.supports("status.rnr_retry_exc_err", "%d of %d requests failed with rnr_retry_exc_err", n, len(c.requests))
+		c.ceiling = Certain
+		return c.is(Certain, float64(n)/float64(len(c.requests)))
+	}
+	if c.excluded() {
+		return c.not()
+	}
+	n, name, read := rnrReceived().grew(b.Counters)
+	switch {
+	case !read:
+		c.misses(None, "the RNR counters of the device")
+		return c.not()
+	case n == 0:
+		c.opposes(name, None, "no RNR NAK was received")
+		return c.not()
+	}
+	c.supports(name, "%s received, for %s", amount(n, "RNR NAK"), amount(c.count(), "slow request"))
+	c.weighTwoSided()
+	covers := c.weighCount(name, n)
+	plateau := c.rnrPlateau()
+	if plateau == 0 && !c.alone() && c.Neighbours.Slow > c.Neighbours.SlowOfPeer {
+		c.opposes("neighbours.slow", Possible, "queue pairs to other peers are slow too, and the delays have no plateau")
+	}
+	if plateau > 0 && covers >= 1 && c.alone() && len(c.delays) >= 5 {
+		return c.is(Certain, covers)
+	}
+	return c.is(Likely, covers)
+}
+
+func (c *networkCase) weighTwoSided() {
+	if share := c.twoSided(); share > 0 {
+		c.supports("operation", "%s of the requests need a receive at the peer", percent(share))
+		return
+	}
+	c.opposes("operation", Possible, "no slow request needs a receive at the peer")
+}
+
+// rnrPlateau is the longest min_rnr_timer of which most delays are small
+// multiples, 0 when there is none.
+func (c *networkCase) rnrPlateau() time.Duration {
+	for code := range 32 {
+		// The table grows with the code, except that 0 is the longest.
+		timer := verbs.RNRTimer(uint8((32 - code) % 32))
+		if median(c.delays) <= 4*timer && quantised(c.delays, timer) >= 0.8 {
+			c.supports("delay.plateau", "the delays are multiples of about %s, a time of the min_rnr_timer table", timer)
+			return timer
+		}
+	}
+	return 0
+}

@@ -1,0 +1,120 @@
+package diagnose
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const causeDocument = "../../docs/causes.md"
+
+// The document is that of the table. With UPDATE_GOLDEN set it is written, and the
+// test fails so that this cannot go unnoticed.
+func TestCausesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(causeDocument)
+	if err != nil && os.Getenv("UPDATE_GOLDEN") == "" {
+		t.Fatal(err)
+	}
+	want := document(Causes())
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(causeDocument, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Error("the document was written")
+	}
+	if string(text) != want {
+		t.Error("docs/causes.md differs from the table: run the test with UPDATE_GOLDEN=1")
+	}
+}
+
+const documentHead = `# Causes
+
+Why work requests are slow, as verdicts name it (` + "`rdma.slow.cause`" + `). Every cause is judged by itself for the slow requests of one queue
+pair and the second around them; the most confident one is named, and those as confident put it in doubt.
+
+- ` + "`certain`" + `: what happened was counted or measured itself, in the same window, and accounts for the time.
+- ` + "`likely`" + `: what is known fits it and, as far as is known, nothing else.
+- ` + "`possible`" + `: something speaks for it, and others would look the same.
+- The cause ` + "`unknown`" + `: nothing speaks for any. The verdict says what was not known and would tell.
+
+Counters are those of [counters.md](counters.md): of the whole device, not of one queue pair. What they grew by is compared in number
+and in time with what was slow, before it is believed. Stages are those of [how it works](how-it-works.md#what-is-measured).
+
+This file is written from the table in ` + "`internal/diagnose`" + `; its test says how.
+
+`
+
+func document(causes []Cause) string {
+	var out strings.Builder
+	out.WriteString(documentHead)
+	out.WriteString("| cause | what it is | proven |\n| --- | --- | --- |\n")
+	for _, c := range causes {
+		fmt.Fprintf(&out, "| [`%s`](#%s) | %s | %s |\n", c.Name, c.Name, c.Title, c.Proven)
+	}
+	fmt.Fprintf(&out, "\nProven %s: tests bring it about and see it named. Proven %s: tests feed recorded or written counters\n"+
+		"and measurements; nothing brought it about.\n", Executed, Recorded)
+	for _, c := range causes {
+		out.WriteString(section(c))
+	}
+	return out.String()
+}
+
+func section(c Cause) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "\n## %s\n\n%s: %s\n\n", c.Name, strings.ToUpper(c.Title[:1])+c.Title[1:], c.Happens)
+	fmt.Fprintf(&out, "Needs: %s.\n", c.Needs)
+	list(&out, "For", c.For)
+	list(&out, "Against", c.Against)
+	fmt.Fprintf(&out, "\nCannot tell: %s\n", c.CannotTell)
+	fmt.Fprintf(&out, "\nConfirm by hand: %s\n", c.Confirm)
+	fmt.Fprintf(&out, "\nRemedy: %s\n", c.Remedy)
+	if len(c.Consequences) > 0 {
+		fmt.Fprintf(&out, "\nBrings about, and so is not put in doubt by: `%s`.\n", strings.Join(c.Consequences, "`, `"))
+	}
+	fmt.Fprintf(&out, "\nSource: <%s>\n", strings.Join(c.Source, ">, <"))
+	return out.String()
+}
+
+func list(out *strings.Builder, title string, items []string) {
+	fmt.Fprintf(out, "\n%s:\n\n", title)
+	for _, item := range items {
+		fmt.Fprintf(out, "- %s\n", item)
+	}
+}
+
+// Every member that the document shows is there, and every cause that is named as a
+// consequence is one.
+func TestCausesAreComplete(t *testing.T) {
+	var names []string
+	for _, c := range Causes() {
+		if slices.Contains(names, c.Name) || c.Name == Unknown {
+			t.Errorf("there are two causes %s", c.Name)
+		}
+		names = append(names, c.Name)
+	}
+	for _, c := range Causes() {
+		for member, text := range map[string]string{
+			"Title": c.Title, "Happens": c.Happens, "Needs": c.Needs, "CannotTell": c.CannotTell, "Confirm": c.Confirm,
+			"Remedy": c.Remedy, "Proven": string(c.Proven), "For": strings.Join(c.For, ""), "Against": strings.Join(c.Against, ""),
+		} {
+			if text == "" {
+				t.Errorf("%s has no %s", c.Name, member)
+			}
+		}
+		if len(c.Source) == 0 || c.judge == nil {
+			t.Errorf("%s has no source or is not judged", c.Name)
+		}
+		for _, source := range c.Source {
+			if !strings.HasPrefix(source, "https://") {
+				t.Errorf("%s: %s is no address", c.Name, source)
+			}
+		}
+		for _, name := range c.Consequences {
+			if name == c.Name || !slices.Contains(names, name) && name != "hang" {
+				t.Errorf("%s brings about %s, which is no other cause", c.Name, name)
+			}
+		}
+	}
+}

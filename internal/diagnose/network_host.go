@@ -1,0 +1,78 @@
+package diagnose
+
+import (
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// Parts of the time at which the host's own threads do, or do not, explain it.
+const (
+	mostly = 0.7
+	hardly = 0.3
+)
+
+// enoughSeen is how many requests of which the stages are known stand for those of
+// which they are not. These are a fair choice only where they speak for the host:
+// where a thread was off its CPU, that alone makes the stages known.
+const enoughSeen = 3
+
+// hostTime is where the time of a burst passed that was not spent behind earlier
+// work of the same queue: that is late for the reason that the earlier work was.
+type hostTime struct {
+	// known is false where hardly any time is left besides that behind earlier
+	// work; the parts mean nothing then.
+	known bool
+	// outside is the part in which the poller looked and the completion was not
+	// there: the device, the fabric or the peer was late. late is the part in which
+	// the host was. What remains is known of neither.
+	outside, late float64
+	// seen counts the requests of which it is known, and seenOutside is the part of
+	// their time that was outside.
+	seen        int
+	seenOutside float64
+	// absent is the part of what the requests were late by that the poller was
+	// not on a CPU for; it means something when scheduled.
+	absent    float64
+	scheduled bool
+}
+
+func (w *waits) hostTime() hostTime {
+	h := hostTime{scheduled: len(w.requests) > 0}
+	var outside, late, seen, own, all, absent, excess time.Duration
+	for _, r := range w.requests {
+		free := r.Duration() - behind(r)
+		own, all = own+free, all+r.Duration()
+		late += r.Stages[verbs.StagePost]
+		if r.Known.Has(verbs.StagePoll) {
+			h.seen++
+			seen += free
+			outside += r.Stages[verbs.StageDevice] + r.Stages[verbs.StageCompletion]
+			late += r.Stages[verbs.StagePoll]
+		}
+		h.scheduled = h.scheduled && r.HasPollerScheduling && r.PollerScheduling.Whole
+		absent, excess = absent+absence(r), excess+r.Excess()
+	}
+	h.known = ratio(own, all) >= 0.1
+	h.outside, h.late, h.seenOutside = ratio(outside, own), ratio(late, own), ratio(outside, seen)
+	h.absent = ratio(absent, excess)
+	return h
+}
+
+// absence is how long the poller was away. A thread that polls and finds nothing
+// may sleep until it is told: then its sleep says nothing.
+func absence(r *verbs.Completion) time.Duration {
+	away := r.PollerScheduling.Runnable + r.PollerScheduling.Stopped
+	if !r.Known.Has(verbs.StagePoll) {
+		away += r.PollerScheduling.Asleep
+	}
+	return away
+}
+
+// looked reports whether it was seen that nothing had come for most of the time.
+func (h *hostTime) looked() bool { return h.known && h.outside >= mostly }
+
+// lookedAtSome is the same of enough of the requests.
+func (h *hostTime) lookedAtSome() bool {
+	return h.known && h.seen >= enoughSeen && h.seenOutside >= mostly
+}

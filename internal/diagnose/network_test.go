@@ -1,0 +1,89 @@
+package diagnose
+
+import (
+	"testing"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+func TestQuantised(t *testing.T) {
+	const ms = time.Millisecond
+	for name, test := range map[string]struct {
+		durations []time.Duration
+		quantum   time.Duration
+		want      float64
+	}{
+		"none":           {nil, 10 * ms, 0},
+		"two are none":   {[]time.Duration{10 * ms, 10 * ms}, 10 * ms, 0},
+		"no quantum":     {[]time.Duration{ms, ms, ms}, 0, 0},
+		"one plateau":    {[]time.Duration{10 * ms, 10*ms + 900*time.Microsecond, 9100 * time.Microsecond}, 10 * ms, 1},
+		"several":        {[]time.Duration{10 * ms, 20 * ms, 80 * ms, 15 * ms}, 10 * ms, 0.75},
+		"below, between": {[]time.Duration{ms, 5 * ms, 14 * ms}, 10 * ms, 0},
+		"too many times": {[]time.Duration{90 * ms, 100 * ms, 110 * ms}, 10 * ms, 0},
+	} {
+		if got := quantised(test.durations, test.quantum); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// Requests that overlap count once, and only within the window.
+func TestUnderWay(t *testing.T) {
+	b := &Burst{Start: 1000, End: 2000}
+	of := func(posted, delivered uint64) *verbs.Completion {
+		return &verbs.Completion{WorkRequest: verbs.WorkRequest{Posted: posted}, Delivered: delivered}
+	}
+	got := b.underWay([]*verbs.Completion{of(1500, 1600), of(900, 1100), of(1050, 1200), of(1060, 1100), of(2100, 2200)})
+	if got != 300 {
+		t.Errorf("under way for %d ns, want 300", got)
+	}
+	b.Stuck = []verbs.Stuck{{WorkRequest: verbs.WorkRequest{Posted: 500}}}
+	if got := b.underWay(nil); got != 1000 {
+		t.Errorf("stuck for %d ns, want all of the window", got)
+	}
+}
+
+// A thread that finds nothing and sleeps until it is told was not late; of one of
+// which it is not known whether it had looked, the sleep counts.
+func TestSleepOfThePoller(t *testing.T) {
+	asleep := func(r *verbs.Completion) { r.PollerScheduling.Asleep = r.Duration() * 95 / 100 }
+	b := slow(10, 5*time.Millisecond)
+	b.Counters = counted(mlx5(inHardware("packet_seq_err", 10)))
+	each(b, asleep)
+	if got := Judge(b, networkCauses()); got.Cause != "packet_loss" || got.Confidence != Certain {
+		t.Errorf("it had looked: %+v", got)
+	}
+	unseen(b)
+	if got := Judge(b, networkCauses()); got.Cause != Unknown {
+		t.Errorf("it may not have looked: %+v", got)
+	}
+}
+
+func TestRound(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 999: "999ns", 1234567: "1.23ms", 67108864: "67.1ms", 1500 * time.Millisecond: "1.5s",
+	} {
+		if got := round(d).String(); got != want {
+			t.Errorf("%d: %s, want %s", d, got, want)
+		}
+	}
+}
+
+// Whatever is not known is nil: nothing is named for certain then, and nothing
+// panics.
+func TestLittleIsKnown(t *testing.T) {
+	full := slow(3, 5*time.Millisecond)
+	for name, b := range map[string]*Burst{
+		"nothing":             {},
+		"completions only":    {Start: full.Start, End: full.End, Slow: full.Slow},
+		"bare completions":    {Slow: make([]verbs.Completion, 3)},
+		"something stuck":     {Stuck: make([]verbs.Stuck, 1)},
+		"a device without":    {Slow: full.Slow, Device: &Device{}},
+		"counters of nothing": {Slow: full.Slow, Counters: &Counters{}},
+	} {
+		if got := Judge(b, networkCauses()); got.Confidence > Possible {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

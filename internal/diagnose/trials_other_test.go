@@ -1,0 +1,84 @@
+package diagnose
+
+import (
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// otherTrials are those of causes about ports and paths.
+func otherTrials() map[string]trials {
+	return map[string]trials{"port_imbalance": imbalanceTrials(), "network_delay": delayTrials()}
+}
+
+// twoPorts gives the device two ports of 100 Gb/s that sent these parts of what
+// they can in the second.
+func twoPorts(first, second float64) func(*Burst) {
+	return func(b *Burst) {
+		for number := 1; number <= 2; number++ {
+			b.Device.Ports = append(b.Device.Ports, fabric.Port{Number: number, State: "ACTIVE", RateBitsPerSecond: 100e9})
+		}
+		b.Device.Port = &b.Device.Ports[0]
+		b.Counters.Sent = map[int]float64{1: first * 12.5e9, 2: second * 12.5e9}
+		b.Neighbours = Neighbours{Active: 8, Slow: 4}
+	}
+}
+
+func imbalanceTrials() trials {
+	allSlow := func(b *Burst) { b.Neighbours.Slow = b.Neighbours.Active }
+	return trials{
+		brings: []trial{
+			{"one full, one idle", twoPorts(0.95, 0.1), mlx5(), "port_imbalance", Likely},
+		},
+		against: []trial{
+			{name: "both full", burst: twoPorts(0.95, 0.9), counters: mlx5()},
+			{name: "none full", burst: twoPorts(0.4, 0.1), counters: mlx5()},
+			{name: "one port", counters: mlx5()},
+			{name: "not counted", burst: after(twoPorts(1, 0), func(b *Burst) { b.Counters.Sent = nil }), counters: mlx5()},
+		},
+		lookalikes: []trial{
+			{"all are slow, on both ports", after(twoPorts(0.95, 0.1), allSlow), mlx5(), "port_imbalance", Possible},
+			{"loss on the busier port", twoPorts(0.5, 0.1), mlx5(inHardware("packet_seq_err", 20)), "packet_loss", Likely},
+			{"paused on the full port", after(twoPorts(0.85, 0.1), allSlow), mlx5(paused("rx_prio[p]_pause", 50000)), "pfc_received", Likely},
+		},
+	}
+}
+
+func delayTrials() trials {
+	noScheduling := func(b *Burst) { each(b, func(r *verbs.Completion) { r.HasPollerScheduling = false }) }
+	halfAway := func(b *Burst) { each(b, func(r *verbs.Completion) { r.PollerScheduling.Runnable = r.Duration() / 2 }) }
+	busySibling := Neighbours{Active: 9, Slow: 2, ActiveOfPeer: 1, SlowOfPeer: 1, ActiveOfCQ: 8, SlowOfCQ: 1}
+	return trials{
+		brings: []trial{
+			{"a longer path", nil, softRoCE(), "network_delay", Likely},
+			{"all to one peer", neighbours(Neighbours{Active: 9, Slow: 3, ActiveOfPeer: 3, SlowOfPeer: 3}), mlx5(), "network_delay", Likely},
+			{"the first of a batch was late, the others behind it", func(b *Burst) {
+				for i := range b.Slow {
+					if i%5 != 0 {
+						moveTime(&b.Slow[i], verbs.StageDevice, verbs.StageQueue)
+					}
+				}
+			}, softRoCE(), "network_delay", Likely},
+			{"other queue pairs of the Completion Queue were polled", after(unseen, neighbours(busySibling)), softRoCE(), "network_delay", Likely},
+			{"some requests were seen", after(unseen, func(b *Burst) { copy(b.Slow, slow(3, 5*time.Millisecond).Slow) }), softRoCE(), "network_delay", Likely},
+			{"on its CPU, and perhaps not looking", unseen, softRoCE(), "network_delay", Possible},
+			{"counters not read", nil, nil, "network_delay", Possible},
+			{"the poller's scheduling is not known", noScheduling, softRoCE(), "network_delay", Possible},
+			{"the poller was away for half of it, and looked", halfAway, softRoCE(), "network_delay", Possible},
+			{"all of it behind earlier work", behindOthers, softRoCE(), "network_delay", Possible},
+			{"only one of several queue pairs to the peer", neighbours(Neighbours{Active: 9, Slow: 1, ActiveOfPeer: 8}), softRoCE(), "network_delay", Possible},
+		},
+		against: []trial{
+			{name: "the poller was off its CPU", burst: func(b *Burst) { each(b, pollerAway) }, counters: softRoCE()},
+			{name: "nothing came through", burst: stuckFor(time.Second), counters: softRoCE()},
+			{name: "failed for another reason", burst: failing(10), counters: softRoCE()},
+		},
+		lookalikes: []trial{
+			{"loss", slowBy(6, 40*time.Millisecond), softRoCE(inHardware("completer_retry_err", 6)), "packet_loss", Certain},
+			{"the receiver is not ready", nil, softRoCE(inHardware("rcvd_rnr_err", 10)), "receiver_not_ready", Certain},
+			{"loss, when nothing was seen of the polls", unseen, mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
+			{"pauses", nil, mlx5(paused("rx_prio[p]_pause", 45000)), "pfc_received", Likely},
+		},
+	}
+}
