@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/process"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
@@ -77,6 +78,8 @@ type platform struct {
 	// openHost opens what the receiver reads of the host whose root directory
 	// is at root.
 	openHost func(root string, logger *slog.Logger) (host, error)
+	// causes are what slow work requests are judged by.
+	causes []diagnose.Cause
 }
 
 // host is the machine beside the tracer.

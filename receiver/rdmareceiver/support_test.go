@@ -15,6 +15,7 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -258,6 +259,22 @@ func handPlatform(e engine) platform {
 		errnoName:   func(uint32) string { return "ENOMEM" },
 		openHost:    func(string, *slog.Logger) (host, error) { return theHost(), nil },
 	}
+}
+
+// recordsOf are the records of one event that a pipeline was given.
+func recordsOf(sink *consumertest.LogsSink, event string) []plog.LogRecord {
+	var found []plog.LogRecord
+	for _, logs := range sink.AllLogs() {
+		for i := range logs.ResourceLogs().Len() {
+			records := logs.ResourceLogs().At(i).ScopeLogs().At(0).LogRecords()
+			for j := range records.Len() {
+				if records.At(j).EventName() == event {
+					found = append(found, records.At(j))
+				}
+			}
+		}
+	}
+	return found
 }
 
 // wallSeconds is a wall time of the golden files.
