@@ -101,6 +101,7 @@ func (s *session) takeAsync(r *reader, e verbs.AsyncEvent, ok bool) {
 		r.async = nil
 		return
 	}
+	s.events.add(e)
 	r.told++
 	s.tell(e, r.told)
 }
@@ -120,6 +121,9 @@ func (s *session) endWindowAs(r *reader, last bool) {
 	s.self.countUnjudged(refused, unjudgedFull)
 	s.self.keepFloors(s.selector.floors())
 	r.pending, r.told, r.began = nil, 0, w.end
+	if s.devices != nil && (len(w.bursts) > 0 || len(*s.active.Load()) > 0) {
+		s.devices.want()
+	}
 	s.pass(w)
 }
 

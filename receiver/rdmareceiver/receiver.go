@@ -157,7 +157,7 @@ func (r *rdmaReceiver) open(ctx context.Context, self *selfTelemetry) (*session,
 	}
 	if host.watchDevices != nil {
 		source := host.watchDevices(r.cfg.Devices.matcher(), r.cfg.Counters.matcher())
-		s.devices = &deviceWatch{source: source, interval: r.cfg.CollectionInterval}
+		s.devices = newDeviceWatch(source, r.cfg.CollectionInterval, s.monotonic)
 		s.deviceEmitter = newDeviceEmitter(r.cfg, r.settings, in)
 	}
 	if err := s.prepare(r.platform.errnoName); err != nil {

@@ -59,6 +59,7 @@ func (h *watchingHost) last() *componentstatus.Event {
 type rig struct {
 	t          *testing.T
 	factory    receiver.Factory
+	platform   platform
 	cfg        *Config
 	engine     *handEngine
 	host       *watchingHost
@@ -85,8 +86,9 @@ func (r *rig) settings() receiver.Settings {
 
 func newRig(t *testing.T) *rig {
 	e := newHandEngine()
+	p := handPlatform(e)
 	return &rig{
-		t: t, engine: e, factory: newFactory(handPlatform(e)), cfg: createDefaultConfig().(*Config), host: newWatchingHost(),
+		t: t, engine: e, factory: newFactory(p), platform: p, cfg: createDefaultConfig().(*Config), host: newWatchingHost(),
 		traces: &consumertest.TracesSink{}, logs: &consumertest.LogsSink{}, metrics: &consumertest.MetricsSink{},
 	}
 }

@@ -55,6 +55,8 @@ type session struct {
 	holder     *holder
 	judge      *judge
 	causes     *attributions
+	glances    glances
+	events     eventLog
 	floors     *floorSetter
 	aggregator *aggregator
 	emitter    *metricsEmitter
@@ -129,13 +131,13 @@ func (s *session) run(stop, deliver context.Context) {
 	delivering.Go(func() { s.traces.run(deliver) })
 	delivering.Go(func() { s.logs.run(deliver) })
 	delivering.Go(func() { s.metrics.run(deliver) })
-	reading.Go(s.dispatch)
+	reading.Go(func() { s.dispatch(stop) })
 	reading.Go(s.dispatchAsync)
 	reading.Go(s.floors.run)
 	reading.Go(func() { s.read(stop) })
 	collecting.Go(func() { s.collectRegularly(stop) })
 	exporting.Go(func() { s.exportSnapshots(deliver) })
-	if s.devices != nil && s.pipelines.metrics.wanted {
+	if s.devices != nil {
 		watching.Go(func() { s.devices.run(stop) })
 	}
 	if s.host.listQueuePairs != nil {

@@ -34,6 +34,7 @@ type handEngine struct {
 
 	mu       sync.Mutex
 	snapshot verbs.Snapshot
+	glance   verbs.Snapshot
 	err      error
 	impaired error
 	floors   map[string]time.Duration
@@ -59,6 +60,18 @@ func (e *handEngine) Snapshot() (verbs.Snapshot, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.snapshot, e.err
+}
+
+func (e *handEngine) Glance(bool) (verbs.Snapshot, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.glance, e.err
+}
+
+func (e *handEngine) look(at verbs.Snapshot) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.glance = at
 }
 
 // ConsumerName names the one consumer in the kernel.

@@ -50,11 +50,13 @@ func slowIn(stage verbs.Stage, process verbs.ProcessID, qpn uint32) verbs.Comple
 }
 
 // withCauses is a rig with all signals and with causes.
-func withCauses(t *testing.T) *rig {
+func withCauses(t *testing.T, changes ...func(*rig)) *rig {
 	r := newRig(t)
-	p := handPlatform(r.engine)
-	p.causes = theCauses()
-	r.factory = newFactory(p)
+	r.platform.causes = theCauses()
+	for _, change := range changes {
+		change(r)
+	}
+	r.factory = newFactory(r.platform)
 	r.addTraces(r.traces)
 	r.addLogs(r.logs)
 	r.addMetrics(r.metrics)
@@ -125,6 +127,7 @@ func TestVerdictWithinFiveSeconds(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			assert.LessOrEqual(t, time.Since(began), 2*time.Second)
+			synctest.Wait()
 			assert.Equal(t, 1, r.traces.SpanCount())
 			r.shutdown()
 		})

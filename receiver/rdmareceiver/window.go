@@ -1,10 +1,17 @@
 package rdmareceiver
 
 import (
+	"context"
+	"time"
+
 	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/incident"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
+
+// countersPatience is how long after its end a window waits for the counters of
+// the devices. With the second that it lasts, a completion leaves within two.
+const countersPatience = 950 * time.Millisecond
 
 // window is what happened in one selection window. There is one each second, also
 // when nothing was slow: incidents end, and the metrics wait for it.
@@ -23,14 +30,17 @@ type window struct {
 
 // dispatch judges what was slow, names the processes, which both may take a
 // moment, and fills the outboxes.
-func (s *session) dispatch() {
+func (s *session) dispatch(stop context.Context) {
 	for w := range s.windows {
-		s.handle(&w)
+		s.handle(stop, &w)
 	}
 }
 
-func (s *session) handle(w *window) {
-	judged := s.judgeWindow(w)
+func (s *session) handle(stop context.Context, w *window) {
+	if !w.unjudged {
+		s.glance(len(w.bursts) > 0)
+	}
+	judged := s.judgeWindow(stop, w)
 	events := s.eventsOf(w, judged)
 	if s.pipelines.traces.wanted && len(events) > 0 {
 		s.traces.put(events)
@@ -49,7 +59,7 @@ func (s *session) handle(w *window) {
 }
 
 // judgeWindow judges every burst of a window, once, and notes the causes.
-func (s *session) judgeWindow(w *window) []judged {
+func (s *session) judgeWindow(stop context.Context, w *window) []judged {
 	if w.unjudged {
 		s.countUnjudged(w.bursts, unjudgedEnding)
 		return nil
@@ -57,7 +67,7 @@ func (s *session) judgeWindow(w *window) []judged {
 	if len(w.bursts) == 0 {
 		return nil
 	}
-	around := s.lookAround(w)
+	around := s.lookAround(stop, w)
 	all := make([]judged, 0, len(w.bursts))
 	for _, b := range w.bursts {
 		done := s.judge.verdictOn(b, around)
@@ -139,9 +149,34 @@ func (s *session) verdictsOf(records []incident.Record, now uint64) []verdictEve
 	return events
 }
 
-// lookAround gathers what went on around a window.
-func (s *session) lookAround(w *window) *scene {
-	return &scene{start: w.start, end: w.end}
+// lookAround gathers what went on around a window. Counters are to be read once
+// more after its end, which may take until the window has to go out.
+func (s *session) lookAround(stop context.Context, w *window) *scene {
+	for _, b := range w.bursts {
+		for i := range b.slow {
+			s.glances.seen(&b.slow[i])
+		}
+	}
+	if s.devices != nil && !w.last {
+		age := time.Duration(s.monotonic() - w.end)
+		patience, cancel := context.WithTimeout(stop, countersPatience-age)
+		s.devices.await(patience, w.end)
+		cancel()
+	}
+	return &scene{
+		start: w.start, end: w.end, glances: &s.glances, devices: s.devices, topology: s.host.topology,
+		events: s.events.since(w.start),
+	}
+}
+
+// glance looks at the queues.
+func (s *session) glance(paths bool) {
+	snap, err := s.engine.Glance(paths)
+	if err != nil {
+		s.glances.skip()
+		return
+	}
+	s.glances.add(&snap)
 }
 
 // countUnjudged counts what is exported as unknown because it was not judged.
