@@ -71,7 +71,7 @@ func (g *glances) add(snap *verbs.Snapshot) {
 }
 
 // skip is for a glance that failed: nothing is known of the window.
-func (g *glances) skip() { g.now = nil }
+func (g *glances) skip() { g.now, g.queues = nil, nil }
 
 func tallyOf(q *verbs.QueueInfo) queueTally {
 	t := queueTally{generation: q.Traffic.Generation, bytes: q.Traffic.Bytes, slow: q.Traffic.Slow}

@@ -42,6 +42,8 @@ type held struct {
 	// last when the last one was delivered or looked at.
 	worst       time.Duration
 	first, last uint64
+	// stages is where the time of all of them went.
+	stages [verbs.NumStages]time.Duration
 	// stuck are sends that are outstanding, stuckCount counts all, oldest is the
 	// age of the oldest.
 	stuck      []verbs.Stuck
@@ -105,6 +107,9 @@ func (b *held) count(c *verbs.Completion) {
 	b.reported++
 	b.lost += c.Excess()
 	b.worst = max(b.worst, c.Duration())
+	for stage, spent := range c.Stages {
+		b.stages[stage] += spent
+	}
 	if isSlow(c) {
 		b.over++
 		b.overLost += c.Excess()

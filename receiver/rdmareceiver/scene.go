@@ -38,6 +38,20 @@ func (s *scene) burstOf(b *held) diagnose.Burst {
 	return burst
 }
 
+// silenceOf is the silence of a process with its surroundings.
+func (s *scene) silenceOf(p *idleProcess) diagnose.Burst {
+	idle := p.idle
+	burst := diagnose.Burst{Start: idle.Since, End: s.end, Idle: &idle}
+	s.addProcess(&burst, p.key)
+	s.addDevice(&burst, &held{device: p.key.device})
+	for _, e := range s.events {
+		if e.Device == p.key.device {
+			burst.Events = append(burst.Events, e)
+		}
+	}
+	return burst
+}
+
 // addQueues adds the queue pair and its neighbours.
 func (s *scene) addQueues(burst *diagnose.Burst, b *held) {
 	if q := s.glances.queue(b.queue); q != nil {

@@ -56,6 +56,9 @@ type session struct {
 	judge      *judge
 	causes     *attributions
 	glances    glances
+	hangs      hangs
+	idle       idleWatch
+	accounting accounting
 	events     eventLog
 	floors     *floorSetter
 	aggregator *aggregator

@@ -37,17 +37,21 @@ func (s *session) dispatch(stop context.Context) {
 }
 
 func (s *session) handle(stop context.Context, w *window) {
+	var silent []idleProcess
 	if !w.unjudged {
 		s.glance(len(w.bursts) > 0)
+		w.bursts = s.hangs.follow(w.bursts, &s.glances, w.end)
+		silent = s.silences()
 	}
 	judged := s.judgeWindow(stop, w)
+	s.accounting.add(w.start, w.end, judged)
 	events := s.eventsOf(w, judged)
 	if s.pipelines.traces.wanted && len(events) > 0 {
 		s.traces.put(events)
 	}
 	batch := s.logsOf(events, w.stuck)
 	if !w.unjudged {
-		batch.verdicts = s.foldIncidents(w, judged, events)
+		batch.verdicts = s.foldIncidents(w, judged, silent, events)
 	}
 	if batch.len() > 0 {
 		s.logs.put(batch)
@@ -100,12 +104,15 @@ func (s *session) eventsOf(w *window, judged []judged) []slowEvent {
 
 // foldIncidents puts the verdicts into their incidents, and returns what there is
 // to tell of those.
-func (s *session) foldIncidents(w *window, judged []judged, events []slowEvent) []verdictEvent {
+func (s *session) foldIncidents(w *window, judged []judged, silent []idleProcess, events []slowEvent) []verdictEvent {
 	before := s.judge.book.Beyond()
 	spans := s.spansOf(events)
 	for i := range judged {
 		report := judged[i].report(s.identify(judged[i].queue.Process), spans[judged[i].queue])
 		s.judge.book.Fold(w.end, &report)
+	}
+	for i := range silent {
+		s.foldSilence(w, &silent[i])
 	}
 	var records []incident.Record
 	if w.last {
@@ -117,6 +124,32 @@ func (s *session) foldIncidents(w *window, judged []judged, events []slowEvent) 
 	active := s.judge.book.Active()
 	s.active.Store(&active)
 	return s.verdictsOf(records, w.end)
+}
+
+// silences are the processes that stopped to post.
+func (s *session) silences() []idleProcess {
+	if s.glances.now == nil {
+		return nil
+	}
+	return s.idle.look(s.glances.now)
+}
+
+// foldSilence judges a silence. One that no cause explains is no incident: it may
+// be that there is nothing to do.
+func (s *session) foldSilence(w *window, p *idleProcess) {
+	around := s.sceneOf(w)
+	burst := around.silenceOf(p)
+	verdict := diagnose.Judge(&burst, s.judge.causes)
+	if verdict.Cause == causeUnknown {
+		return
+	}
+	verdict.Confidence = min(verdict.Confidence, diagnose.Likely)
+	who := s.identify(p.key.process)
+	s.judge.book.Fold(w.end, &incident.Report{
+		Verdict: verdict, Device: p.key.device, Queue: verbs.QueueID{Process: p.key.process},
+		Rank: who.facts.Rank, Name: nameOf(p.key.process, who),
+		First: p.idle.Since, Last: w.end, Idle: p.idle.For,
+	})
 }
 
 // spansOf are the spans that are exported, by queue pair.
@@ -163,6 +196,10 @@ func (s *session) lookAround(stop context.Context, w *window) *scene {
 		s.devices.await(patience, w.end)
 		cancel()
 	}
+	return s.sceneOf(w)
+}
+
+func (s *session) sceneOf(w *window) *scene {
 	return &scene{
 		start: w.start, end: w.end, glances: &s.glances, devices: s.devices, topology: s.host.topology,
 		events: s.events.since(w.start),
