@@ -106,6 +106,10 @@ func (k *kernelSide) queueInfo(q *bpf.TrackerQueue, now uint64, interval uint32,
 		Outstanding: q.Outstanding,
 		Peak:        q.Outstanding,
 		Limit:       q.Limit,
+		Posted:      q.Posted,
+		Received:    q.RecvCompleted,
+		Activity:    q.ActivityNs,
+		Delivered:   q.DeliveredNs,
 		Traffic:     trafficOf(q),
 	}
 	if info.ID.Process.InKernel() {
@@ -214,12 +218,7 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	snapshot.Queues, snapshot.Ended = t.shown(queues), t.shown(t.ended.take())
 	t.describeQueues(snapshot.Queues)
 	snapshot.WQEs = wqeBalance(books, outstanding, t.libraries.unobserved, &counters)
-	for key, n := range books.emptied {
-		if !t.shows(key.process) {
-			continue
-		}
-		snapshot.Empty = append(snapshot.Empty, verbs.ReceiveEmpty{Process: key.process, Device: t.devices.name(key.device), Count: n})
-	}
+	snapshot.Empty = t.emptyOf(books)
 	t.interval++
 	if err := t.side.interval.Set(t.interval); err != nil {
 		return verbs.Snapshot{}, fmt.Errorf("starting a new interval: %w", err)

@@ -55,6 +55,13 @@ type QueueInfo struct {
 	// RecvKnown, which needs the queue to be seen from its start.
 	RecvOutstanding uint32
 	RecvKnown       bool
+	// Posted counts the sends and Received the completed receives since the queue was
+	// first seen.
+	Posted, Received uint64
+	// Activity is when the last send was posted or the last completion of one was
+	// delivered, Delivered is the latter; on CLOCK_MONOTONIC in nanoseconds, 0 when
+	// there was none.
+	Activity, Delivered uint64
 	// Path is how the queue pair reaches its peer, as far as the kernel tells.
 	Path    Path
 	Traffic Traffic

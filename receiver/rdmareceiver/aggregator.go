@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/rdmaradar/rdmaradar/internal/incident"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -36,6 +37,9 @@ type aggregator struct {
 	empty    map[emptyKey]uint64
 	// registered is what processes registered until the last snapshot.
 	registered map[registrationsKey]verbs.Registrations
+	// causes has the causes of what is slow, active the incidents that are open.
+	causes causeBook
+	active map[incident.Key]int
 	// routes is nil unless they are asked for.
 	routes *routeTable
 	// transmitted is the payload that each device sent, of all processes so far.
@@ -94,6 +98,7 @@ func (a *aggregator) add(snap *verbs.Snapshot, now pcommon.Timestamp) (ended []s
 	a.addQueues(snap)
 	a.addRoutes(snap, now)
 	a.addProbes(snap)
+	a.addIncidents()
 	ended = append(a.endGauges(), a.endOwners(now)...)
 	owners = maps.Clone(a.owners)
 	a.forgetEnded(ended)
@@ -148,11 +153,17 @@ func processesOf(snap *verbs.Snapshot) map[verbs.ProcessID]bool {
 
 func (a *aggregator) addCounters(snap *verbs.Snapshot) {
 	counters := byKey(snap.Series)
+	slow := map[counterKey]loss{}
 	for key, now := range counters {
 		before := a.counters[key]
 		increase := increaseOf(now, before)
 		a.addIncrease(&increase)
+		if key.Operation != verbs.OpRecv {
+			of := counterKey{key.Process, key.Device}
+			slow[of] = slow[of].plus(loss{count: increase.Slow, excess: increase.Excess})
+		}
 	}
+	a.addSlow(slow)
 	a.counters = counters
 }
 
@@ -169,8 +180,6 @@ func (a *aggregator) addIncrease(s *verbs.Series) {
 		// Receives are not timed: they have no stages and are never slow.
 		return
 	}
-	a.count(at.with(wqeSlowCompletions, causeUnknown.String()), s.Slow)
-	a.count(at.with(wqeExcessTime, causeUnknown.String()), nanoseconds(s.Excess))
 	for stage, spent := range s.StageTime {
 		if spent > 0 {
 			a.count(at.with(wqeStageTime, verbs.Stage(stage).String()), nanoseconds(spent))

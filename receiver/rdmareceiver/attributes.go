@@ -4,7 +4,6 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
-	"github.com/rdmaradar/rdmaradar/receiver/rdmareceiver/internal/metadata"
 )
 
 // The names of the attributes of spans and logs, as in metadata.yaml.
@@ -23,6 +22,19 @@ const (
 	attributeGPUPCIAddress    = "rdma.gpu.pci.address"
 	attributeGPURelation      = "rdma.gpu.relation"
 	attributeGPUUUID          = "rdma.gpu.uuid"
+	attributeIncidentExcess   = "rdma.incident.excess_time"
+	attributeIncidentFirst    = "rdma.incident.first_time"
+	attributeIncidentID       = "rdma.incident.id"
+	attributeIncidentLast     = "rdma.incident.last_time"
+	attributeIncidentPIDs     = "rdma.incident.pids"
+	attributeIncidentQPs      = "rdma.incident.qp_numbers"
+	attributeIncidentRanks    = "rdma.incident.ranks"
+	attributeIncidentSilence  = "rdma.incident.silence"
+	attributeIncidentSlow     = "rdma.incident.slow_completions"
+	attributeIncidentSpans    = "rdma.incident.spans"
+	attributeIncidentState    = "rdma.incident.state"
+	attributeIncidentStuck    = "rdma.incident.stuck"
+	attributeIncidentWorst    = "rdma.incident.worst_duration"
 	attributeLocalRank        = "rdma.local_rank"
 	attributeLocalAddress     = "network.local.address"
 	attributeLocalGID         = "rdma.local.gid"
@@ -62,6 +74,12 @@ const (
 	attributeThreadName       = "thread.name"
 	attributeThreshold        = "rdma.threshold"
 	attributeVendorError      = "rdma.wc.vendor_error"
+	attributeVerdictAgainst   = "rdma.verdict.against"
+	attributeConfidence       = "rdma.verdict.confidence"
+	attributeVerdictFor       = "rdma.verdict.for"
+	attributeVerdictMissing   = "rdma.verdict.missing"
+	attributeVerdictOthers    = "rdma.verdict.others"
+	attributeVerdictRemedy    = "rdma.verdict.remedy"
 	attributeWQEAge           = "rdma.wqe.age"
 	attributeWQEBusy          = "rdma.wqe.busy_time"
 	attributeWQEDuration      = "rdma.wqe.duration"
@@ -70,9 +88,6 @@ const (
 	attributeWorkRequestSize  = "rdma.wr.size"
 	attributeWorldSize        = "rdma.world_size"
 )
-
-// causeUnknown is the value of rdma.slow.cause where nothing proves a cause.
-const causeUnknown = metadata.AttributeRdmaSlowCauseUnknown
 
 // putRequest puts what is known of a request from its post on.
 func putRequest(to pcommon.Map, wr *verbs.WorkRequest, who *identity, in surroundings) {
@@ -170,8 +185,9 @@ func putPoller(to pcommon.Map, poller verbs.Thread, where topology) {
 	}
 }
 
-// putOutcome puts how the work request ended and where its time went.
-func putOutcome(to pcommon.Map, c *verbs.Completion) {
+// putOutcome puts how the work request ended, where its time went and why.
+func putOutcome(to pcommon.Map, e *slowEvent) {
+	c := &e.completion
 	to.PutInt(attributeWorkRequestCount, int64(c.Requests))
 	to.PutStr(attributeStatus, c.Status.String())
 	if c.Status != verbs.StatusSuccess {
@@ -189,8 +205,9 @@ func putOutcome(to pcommon.Map, c *verbs.Completion) {
 			to.PutDouble(attributeStagePrefix+stage.String(), secondsOf(c.Stages[stage]))
 		}
 	}
-	if c.Excess() > c.Threshold {
-		to.PutStr(attributeSlowCause, causeUnknown.String())
+	if isSlow(c) {
+		to.PutStr(attributeSlowCause, e.verdict.Cause)
+		putString(to, attributeConfidence, e.verdict.Confidence.String())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -24,7 +25,7 @@ func TestConsumerInTheKernelIsNoProcess(t *testing.T) {
 	c.Queue.Process = aConsumer
 	c.CQ, c.WRID = 0, 0
 	cfg := createDefaultConfig().(*Config)
-	spans := buildTraces([]slowEvent{newSlowEvent(c, who, theClock(), cfg, &countedIDs{})}, theSurroundings())
+	spans := buildTraces([]slowEvent{newSlowEvent(c, who, diagnose.Verdict{Cause: causeUnknown}, theClock(), cfg, &countedIDs{})}, theSurroundings())
 	resource := spans.ResourceSpans().At(0)
 	service, _ := resource.Resource().Attributes().Get("service.name")
 	assert.Equal(t, "nvme_rdma", service.AsString())

@@ -12,7 +12,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
 // handDevices has one device. Its first sample takes as long as the test says.
@@ -20,7 +22,13 @@ type handDevices struct {
 	takes, counts func(string) bool
 	taken         int
 	first         time.Duration
+	// silent devices have no counters.
+	silent bool
+	at     []time.Time
 }
+
+// handGrowth is what port_xmit_data grows by in a second.
+const handGrowth = 4096
 
 func (h *handDevices) Sample() fabric.Sample {
 	if h.taken++; h.taken == 1 {
@@ -28,13 +36,21 @@ func (h *handDevices) Sample() fabric.Sample {
 	}
 	sample := fullSample()
 	sample.At = time.Now()
+	h.at = append(h.at, sample.At)
+	if h.silent {
+		sample.Readings = nil
+	}
+	for i := range sample.Readings {
+		if r := &sample.Readings[i]; r.Counter.Name == "port_xmit_data" && r.Device == "mlx5_0" {
+			r.Count = uint64(sample.At.Unix()) * handGrowth
+		}
+	}
 	return sample
 }
 
 // withDevices makes the receiver of a rig find these devices.
 func withDevices(r *rig, devices *handDevices) {
-	p := handPlatform(r.engine)
-	p.openHost = func(string, *slog.Logger) (host, error) {
+	r.platform.openHost = func(string, *slog.Logger) (host, error) {
 		h := theHost()
 		h.watchDevices = func(takes, counts func(string) bool) deviceSource {
 			devices.takes, devices.counts = takes, counts
@@ -42,7 +58,7 @@ func withDevices(r *rig, devices *handDevices) {
 		}
 		return h, nil
 	}
-	r.factory = newFactory(p)
+	r.factory = newFactory(r.platform)
 }
 
 // timesUp are the times of the points of rdma.port.up.
@@ -80,17 +96,112 @@ func TestDevicesAreSampledEveryInterval(t *testing.T) {
 	})
 }
 
-func TestDevicesAreNotSampledWithoutMetrics(t *testing.T) {
+// Counters speak for and against causes, also where they are not exported.
+func TestDevicesAreSampledWithoutMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		devices := &handDevices{}
 		withDevices(r, devices)
 		r.addTraces(r.traces)
 		r.start()
-		time.Sleep(35 * time.Second)
+		time.Sleep(36 * time.Second)
 		r.shutdown()
-		assert.Zero(t, devices.taken)
+		assert.Equal(t, 5, devices.taken, "at once, and in the middle of each interval")
 	})
+}
+
+// While something is slow devices are sampled every second, and never more often.
+func TestDevicesAreSampledMoreOftenWhileSomethingIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		devices := &handDevices{}
+		withDevices(r, devices)
+		r.addTraces(r.traces)
+		r.addMetrics(r.metrics)
+		began := time.Now()
+		r.start()
+		time.Sleep(16500 * time.Millisecond)
+		calm := devices.taken
+		for range 200 {
+			r.engine.completions <- fullCompletion()
+			time.Sleep(50 * time.Millisecond)
+		}
+		assert.InDelta(t, 10, devices.taken-calm, 1)
+		busy := devices.taken
+		// The incident is open for ten seconds more, until there is a second without it.
+		time.Sleep(70 * time.Second)
+		assert.InDelta(t, 12+6, devices.taken-busy, 2)
+		r.shutdown()
+		for i, at := range devices.at[1:] {
+			assert.GreaterOrEqual(t, at.Sub(devices.at[i]), minSampling)
+		}
+		for i, sampled := range timesUp(r.metrics.AllMetrics()) {
+			late := sampled.AsTime().Sub(began) - time.Duration(5+10*i)*time.Second
+			assert.Less(t, late.Abs(), minSampling, "what is exported keeps its pace")
+		}
+	})
+}
+
+// A burst gets the last counters from before it and the first from after it.
+func TestCountersAroundABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, counted := range []bool{true, false} {
+			var bursts []diagnose.Burst
+			r := withCauses(t, func(r *rig) { withDevices(r, &handDevices{silent: !counted}) }, watching(&bursts))
+			r.start()
+			time.Sleep(7300 * time.Millisecond)
+			c := slowIn(verbs.StageDevice, trainer, 1)
+			c.Delivered = uint64(5*time.Second + 7300*time.Millisecond)
+			c.Posted = c.Delivered - uint64(time.Millisecond)
+			r.engine.completions <- c
+			time.Sleep(2 * time.Second)
+			r.shutdown()
+			require.Len(t, bursts, 1)
+			b := &bursts[0]
+			require.NotNil(t, b.Device)
+			assert.Equal(t, "mlx5_0", b.Device.Name)
+			grew, ok := b.Counters.Grew(fabric.SourcePort, "port_xmit_data")
+			assert.Equal(t, counted, ok, "nil where counters are switched off")
+			if counted {
+				assert.Equal(t, 3*time.Second, b.Counters.Span, "from 5 s to 8 s")
+				assert.InDelta(t, 4*3*handGrowth, grew, 0, "in words of four bytes")
+			}
+		}
+	})
+}
+
+// A NIC that does not answer costs the evidence and not the time.
+func TestVerdictDoesNotWaitForADevice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bursts []diagnose.Burst
+		r := withCauses(t, func(r *rig) { withDevices(r, &handDevices{first: time.Minute}) }, watching(&bursts))
+		r.start()
+		time.Sleep(3 * time.Second)
+		for range 5 {
+			r.engine.completions <- slowIn(verbs.StagePoll, trainer, 1)
+			time.Sleep(2 * time.Second)
+		}
+		synctest.Wait()
+		require.Len(t, bursts, 5)
+		for i := range bursts {
+			assert.Nil(t, bursts[i].Counters)
+		}
+		assert.NotEmpty(t, recordsOf(r.logs, eventVerdict))
+		time.Sleep(time.Minute)
+		r.shutdown()
+	})
+}
+
+// watching keeps the bursts that are judged. A cause is asked twice of one that no
+// cause explains.
+func watching(bursts *[]diagnose.Burst) func(*rig) {
+	watch := diagnose.Cause{Name: "watched"}.JudgedBy(func(b *diagnose.Burst) diagnose.Judgement {
+		if n := len(*bursts); n == 0 || (*bursts)[n-1].End != b.End {
+			*bursts = append(*bursts, *b)
+		}
+		return diagnose.Judgement{}
+	})
+	return func(r *rig) { r.platform.causes = append(r.platform.causes, watch) }
 }
 
 // A NIC whose firmware does not answer keeps nothing else from being exported.
@@ -112,7 +223,7 @@ func TestSlowDeviceDoesNotHoldUpTheOthers(t *testing.T) {
 
 func TestWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		watch := &deviceWatch{source: &handDevices{}, interval: time.Second}
+		watch := newDeviceWatch(&handDevices{}, time.Second, func() uint64 { return 0 })
 		require.Nil(t, watch.latest())
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

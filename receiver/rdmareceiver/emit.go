@@ -144,11 +144,11 @@ func (m *metricsEmitter) record(p point, now pcommon.Timestamp) {
 	case wqeStageTime:
 		b.RecordRdmaWqeStageTimeDataPoint(now, seconds, k.device, metadata.MapAttributeRdmaWqeStage[k.detail])
 	case wqeExcessTime:
-		b.RecordRdmaWqeExcessTimeDataPoint(now, seconds, k.device, metadata.MapAttributeRdmaSlowCause[k.detail])
+		b.RecordRdmaWqeExcessTimeDataPoint(now, seconds, k.device, k.detail)
 	case wqeCompletions:
 		b.RecordRdmaWqeCompletionsDataPoint(now, v, k.device, k.detail, errorType(k)...)
 	case wqeSlowCompletions:
-		b.RecordRdmaWqeSlowCompletionsDataPoint(now, v, k.device, metadata.MapAttributeRdmaSlowCause[k.detail])
+		b.RecordRdmaWqeSlowCompletionsDataPoint(now, v, k.device, k.detail)
 	case wqeOldestOutstanding:
 		b.RecordRdmaWqeOldestOutstandingDataPoint(now, seconds, k.device)
 	case ioBytes:
@@ -181,6 +181,8 @@ func (m *metricsEmitter) record(p point, now pcommon.Timestamp) {
 		b.RecordRdmaMrRegisteredDataPoint(now, v, k.device, memoryKind(k)...)
 	case queueCount:
 		b.RecordRdmaQueuesDataPoint(now, v, k.device, metadata.MapAttributeRdmaQueueState[k.detail])
+	case activeIncidents:
+		b.RecordRdmaActiveIncidentsDataPoint(now, v, k.device, k.detail)
 	case probeMode:
 		b.RecordRdmaProbeModeDataPoint(now, v, k.provider, k.function, metadata.MapAttributeRdmaProbeMode[k.detail])
 	case probeShare:

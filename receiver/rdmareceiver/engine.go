@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/process"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
@@ -22,6 +23,10 @@ type engine interface {
 	Async() <-chan verbs.AsyncEvent
 	// Snapshot returns the cumulative aggregates and the state of the queues.
 	Snapshot() (verbs.Snapshot, error)
+	// Glance returns the state of the queues and what is counted by process, at
+	// most once a second, and changes nothing that Snapshot tells. The paths of
+	// queues are there when paths is set.
+	Glance(paths bool) (verbs.Snapshot, error)
 	// SetFloor keeps slow completions of the device with less excess time than
 	// this from being delivered one by one. 0 delivers all of them.
 	SetFloor(device string, excess time.Duration)
@@ -77,6 +82,8 @@ type platform struct {
 	// openHost opens what the receiver reads of the host whose root directory
 	// is at root.
 	openHost func(root string, logger *slog.Logger) (host, error)
+	// causes are what slow work requests are judged by.
+	causes []diagnose.Cause
 }
 
 // host is the machine beside the tracer.

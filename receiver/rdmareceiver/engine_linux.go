@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/process"
 	"github.com/rdmaradar/rdmaradar/internal/tracer"
@@ -30,6 +31,7 @@ func NewFactory() receiver.Factory {
 		readClocks:  readClocks,
 		errnoName:   errnoName,
 		openHost:    openHost,
+		causes:      diagnose.Causes(),
 	})
 }
 

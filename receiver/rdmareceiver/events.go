@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -14,6 +15,8 @@ import (
 type slowEvent struct {
 	completion verbs.Completion
 	process    *identity
+	// verdict says why it was slow.
+	verdict diagnose.Verdict
 	// start and end are wall time.
 	start, end pcommon.Timestamp
 	traceID    pcommon.TraceID
@@ -47,8 +50,8 @@ type idSource interface {
 var _ idSource = (*rand.ChaCha8)(nil)
 
 // newSlowEvent places a completion in wall time and in a trace.
-func newSlowEvent(c verbs.Completion, who *identity, clock *wallClock, cfg *Config, ids idSource) slowEvent {
-	e := slowEvent{completion: c, process: who}
+func newSlowEvent(c verbs.Completion, who *identity, why diagnose.Verdict, clock *wallClock, cfg *Config, ids idSource) slowEvent {
+	e := slowEvent{completion: c, process: who, verdict: why}
 	e.start, e.end = clock.interval(c.Posted, c.Delivered)
 	e.place(cfg.ParentFromTraceparent, ids)
 	if cfg.StageSpans {

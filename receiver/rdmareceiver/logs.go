@@ -9,9 +9,10 @@ import (
 
 // The event names of the logs.
 const (
-	eventAsync = "rdma.async_event"
-	eventSlow  = "rdma.wqe.slow"
-	eventStuck = "rdma.wqe.stuck"
+	eventAsync   = "rdma.async_event"
+	eventSlow    = "rdma.wqe.slow"
+	eventStuck   = "rdma.wqe.stuck"
+	eventVerdict = "rdma.verdict"
 )
 
 // logBatch is what one delivery to a logs pipeline is made of.
@@ -19,9 +20,11 @@ type logBatch struct {
 	slow  []slowEvent
 	stuck []stuckEvent
 	async []asyncEvent
+	// verdicts are of incidents.
+	verdicts []verdictEvent
 }
 
-func (b logBatch) len() int { return len(b.slow) + len(b.stuck) + len(b.async) }
+func (b logBatch) len() int { return len(b.slow) + len(b.stuck) + len(b.async) + len(b.verdicts) }
 
 // buildLogs builds one record for each event, grouped by process; what is of no
 // process is the host's.
@@ -49,6 +52,10 @@ func buildLogs(batch logBatch, in surroundings) plog.Logs {
 	for i := range batch.async {
 		e := &batch.async[i]
 		fillAsyncRecord(of(e.event.Process, e.process).AppendEmpty(), e, in)
+	}
+	for i := range batch.verdicts {
+		e := &batch.verdicts[i]
+		fillVerdictRecord(of(e.record.Incident.Process, e.process).AppendEmpty(), e)
 	}
 	return logs
 }

@@ -14,7 +14,9 @@ import (
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"gopkg.in/yaml.v3"
 
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
+	"github.com/rdmaradar/rdmaradar/internal/incident"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 	"github.com/rdmaradar/rdmaradar/receiver/rdmareceiver/internal/metadata"
 )
@@ -68,7 +70,9 @@ func everyMetric(t *testing.T) pmetric.Metrics {
 	t.Helper()
 	snapshot := fullSnapshot()
 	snapshot.Queues = append(snapshot.Queues, routedSnapshot(100).Queues...)
-	metrics := newBench(t, theHost().processes, withRoutes).collect(snapshot)
+	b := newBench(t, theHost().processes, withRoutes)
+	b.aggregator.foundSince(nil, map[incident.Key]int{{Cause: "pcie", Device: "mlx5_0"}: 1})
+	metrics := b.collect(snapshot)
 	sample := fullSample()
 	newDeviceEmitter(defaultConfig(), receivertest.NewNopSettings(metadata.Type), theSurroundings()).emit(metrics, &sample, map[string]uint64{})
 	return metrics
@@ -143,7 +147,7 @@ func assertDeclaredValue(t *testing.T, d declaration, name string, value pcommon
 	}
 	types := map[string]pcommon.ValueType{
 		"string": pcommon.ValueTypeStr, "int": pcommon.ValueTypeInt, "double": pcommon.ValueTypeDouble,
-		"bool": pcommon.ValueTypeBool,
+		"bool": pcommon.ValueTypeBool, "slice": pcommon.ValueTypeSlice,
 	}
 	assert.Equal(t, types[a.Type], value.Type(), name)
 	if len(a.Enum) > 0 {
@@ -168,9 +172,10 @@ func TestEmittedEventsAreThoseDeclared(t *testing.T) {
 	inOne.Known = 1<<verbs.StageSubmit | 1<<verbs.StageCompletion
 	inOne.Stages = [verbs.NumStages]time.Duration{verbs.StageSubmit: time.Microsecond, verbs.StageCompletion: time.Millisecond}
 	events := theEvents(t, false, failed, inOne)
+	events[0].verdict.Confidence = diagnose.Likely
 	logs := buildLogs(logBatch{slow: events, stuck: []stuckEvent{theStuckEvent(stuck), theStuckEvent(withoutNumber)}, async: []asyncEvent{
 		theAsyncEvent(portDown()), theAsyncEvent(ofQueue),
-	}}, theSurroundings())
+	}, verdicts: []verdictEvent{theVerdict(incident.Opened, fullIncident())}}, theSurroundings())
 	emitted := map[string]map[string]bool{}
 	for i := range logs.ResourceLogs().Len() {
 		rl := logs.ResourceLogs().At(i)
@@ -218,7 +223,6 @@ func TestEnumerationsFollowTheVocabulary(t *testing.T) {
 		states = append(states, state.String())
 	}
 	assert.ElementsMatch(t, states, d.Attributes["rdma.queue.state"].Enum)
-	assert.Equal(t, []string{causeUnknown.String()}, d.Attributes["rdma.slow.cause"].Enum)
 }
 
 // Naming rules of the semantic conventions: lower case, no unit, no total.

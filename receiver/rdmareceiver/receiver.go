@@ -152,12 +152,12 @@ func (r *rdmaReceiver) open(ctx context.Context, self *selfTelemetry) (*session,
 	s := &session{
 		cfg: r.cfg, engine: started, host: host, in: in,
 		pipelines: r.pipelines, self: self, status: &r.status, logger: r.settings.Logger,
-		readClocks: r.platform.readClocks,
-		emitter:    newMetricsEmitter(r.cfg, r.settings, in),
+		readClocks: r.platform.readClocks, causeTable: r.platform.causes,
+		emitter: newMetricsEmitter(r.cfg, r.settings, in),
 	}
 	if host.watchDevices != nil {
 		source := host.watchDevices(r.cfg.Devices.matcher(), r.cfg.Counters.matcher())
-		s.devices = &deviceWatch{source: source, interval: r.cfg.CollectionInterval}
+		s.devices = newDeviceWatch(source, r.cfg.CollectionInterval, s.monotonic)
 		s.deviceEmitter = newDeviceEmitter(r.cfg, r.settings, in)
 	}
 	if err := s.prepare(r.platform.errnoName); err != nil {

@@ -35,6 +35,7 @@ const (
 	mrRegions
 	mrRegistered
 	queueCount
+	activeIncidents
 	probeMode
 	probeShare
 	routeQueues
@@ -60,7 +61,7 @@ const (
 // fold says how the instrument combines values.
 func (i instrument) fold() fold {
 	switch i {
-	case sqOutstanding, sqLimit, rqOutstanding, mrRegions, mrRegistered, queueCount, probeMode, routeQueues, routeThroughput, routeSlowCompletions:
+	case sqOutstanding, sqLimit, rqOutstanding, mrRegions, mrRegistered, queueCount, activeIncidents, probeMode, routeQueues, routeThroughput, routeSlowCompletions:
 		return foldSum
 	case wqeOldestOutstanding, sqPeakOutstanding, sqUtilization, routeDuration:
 		return foldMax

@@ -1,16 +1,18 @@
 package rdmareceiver
 
 import (
-	"cmp"
 	"context"
 	crand "crypto/rand"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
+	"github.com/rdmaradar/rdmaradar/internal/incident"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -21,6 +23,8 @@ const (
 	asyncQueue = 128
 	// metricsQueue is how many intervals of metrics may wait.
 	metricsQueue = 2
+	// snapshotQueue is how many snapshots may wait for the causes of what they count.
+	snapshotQueue = 8
 	// maxPendingExemplars bounds the exemplars that wait for a collection.
 	maxPendingExemplars = 1024
 )
@@ -28,8 +32,9 @@ const (
 // session is one run of the engine: it reads what the engine delivers, chooses,
 // names and hands on.
 //
-//	engine ─ read ─ window ─ dispatch ─ outbox ─ traces, logs
-//	engine ─ collect ───────────────── outbox ─ metrics
+//	engine ─ read ─ window ─ judge, dispatch ─ outbox ─ traces, logs
+//	                              │ causes
+//	engine ─ collect ─ snapshot ─ export ──── outbox ─ metrics
 //	devices ─ watch ─┘
 type session struct {
 	cfg        *Config
@@ -42,9 +47,19 @@ type session struct {
 	logger     *zap.Logger
 	readClocks func() (clockReading, error)
 	ids        idSource
+	// causeTable is what slow work requests are judged by.
+	causeTable []diagnose.Cause
 
 	clock      wallClock
 	selector   *selector
+	holder     *holder
+	judge      *judge
+	causes     *attributions
+	glances    glances
+	hangs      hangs
+	idle       idleWatch
+	accounting accounting
+	events     eventLog
 	floors     *floorSetter
 	aggregator *aggregator
 	emitter    *metricsEmitter
@@ -58,15 +73,15 @@ type session struct {
 	logs    *outbox[logBatch]
 	metrics *outbox[metricBatch]
 	endings endings
+	// snapshots wait to be exported. settled is closed when the last window has been
+	// judged.
+	snapshots chan collected
+	settled   chan struct{}
+	// active has the incidents that are open.
+	active atomic.Pointer[map[incident.Key]int]
 
 	mu        sync.Mutex
 	exemplars []pendingExemplar
-}
-
-// window is what was chosen for export in one selection window.
-type window struct {
-	slow  []verbs.Completion
-	stuck []verbs.Stuck
 }
 
 type pendingExemplar struct {
@@ -83,6 +98,12 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.floors = newFloorSetter(s.engine.SetFloor)
 	s.selector = newSelector(s.cfg.MaxExportedPerSecond, s.floors.want, time.Now())
 	s.aggregator = newAggregator(s.cfg, s.identify, errnoName, s.now())
+	s.holder = newHolder()
+	s.judge = newJudge(s.causeTable, s.cfg.PeerAddresses, s.ids)
+	s.active.Store(&map[incident.Key]int{})
+	s.causes = newAttributions()
+	s.snapshots = make(chan collected, snapshotQueue)
+	s.settled = make(chan struct{})
 	s.windows = make(chan window, eventQueue)
 	s.asyncs = make(chan verbs.AsyncEvent, asyncQueue)
 	s.traces = newOutbox(eventQueue, func(ctx context.Context, events []slowEvent) error {
@@ -109,16 +130,17 @@ func newIDs() idSource {
 // run works until stop ends, then brings out what is left. When deliver ends,
 // what the pipelines have not taken is given up.
 func (s *session) run(stop, deliver context.Context) {
-	var reading, collecting, watching, delivering sync.WaitGroup
+	var reading, collecting, exporting, watching, delivering sync.WaitGroup
 	delivering.Go(func() { s.traces.run(deliver) })
 	delivering.Go(func() { s.logs.run(deliver) })
 	delivering.Go(func() { s.metrics.run(deliver) })
-	reading.Go(s.dispatch)
+	reading.Go(func() { s.dispatch(stop) })
 	reading.Go(s.dispatchAsync)
 	reading.Go(s.floors.run)
-	reading.Go(s.read)
+	reading.Go(func() { s.read(stop) })
 	collecting.Go(func() { s.collectRegularly(stop) })
-	if s.devices != nil && s.pipelines.metrics.wanted {
+	exporting.Go(func() { s.exportSnapshots(deliver) })
+	if s.devices != nil {
 		watching.Go(func() { s.devices.run(stop) })
 	}
 	if s.host.listQueuePairs != nil {
@@ -127,6 +149,7 @@ func (s *session) run(stop, deliver context.Context) {
 
 	<-stop.Done()
 	collecting.Wait()
+	exporting.Wait()
 	s.metrics.close()
 	// Closing the engine ends its channels, and with them reading.
 	if err := s.engine.Close(); err != nil {
@@ -139,60 +162,6 @@ func (s *session) run(stop, deliver context.Context) {
 	// Last: what asks a device may wait for its firmware, and what has come in must
 	// not wait for that.
 	watching.Wait()
-}
-
-// read empties the channels of the engine. It does nothing that can wait.
-func (s *session) read() {
-	defer close(s.windows)
-	defer close(s.asyncs)
-	defer s.floors.close()
-	tick := time.NewTicker(selectionWindow)
-	defer tick.Stop()
-	completions, stuck, async := s.engine.Completions(), s.engine.Stuck(), s.engine.Async()
-	var pending []verbs.Stuck
-	told := 0
-	for completions != nil || stuck != nil || async != nil {
-		select {
-		case c, ok := <-completions:
-			if !ok {
-				completions = nil
-				continue
-			}
-			s.host.processes.Capture(c.Queue.Process, "")
-			s.selector.offer(c)
-		case u, ok := <-stuck:
-			if !ok {
-				stuck = nil
-				continue
-			}
-			pending = s.keepStuck(pending, u)
-		case e, ok := <-async:
-			if !ok {
-				async = nil
-				continue
-			}
-			told++
-			s.tell(e, told)
-		case <-tick.C:
-			s.endWindow(pending)
-			pending, told = nil, 0
-		}
-	}
-	s.endWindow(pending)
-}
-
-// keepStuck keeps as many stuck sends a window as a burst of spans: when a whole
-// job hangs, a few of its requests tell as much as all.
-func (s *session) keepStuck(pending []verbs.Stuck, u verbs.Stuck) []verbs.Stuck {
-	if !s.wantsStuckLogs() {
-		return nil
-	}
-	s.host.processes.Capture(u.Queue.Process, "")
-	if len(pending) >= s.selector.burst {
-		s.self.countEvents("logs", 1, outcomeRateLimited)
-		return pending
-	}
-	return append(pending, u)
 }
 
 // tell passes an asynchronous event on at once. Of the events in its window it
@@ -214,25 +183,6 @@ func (s *session) tell(e verbs.AsyncEvent, number int) {
 	}
 }
 
-// endWindow chooses what to export and passes it on.
-func (s *session) endWindow(stuck []verbs.Stuck) {
-	if err := s.refreshClock(); err != nil {
-		s.logger.Warn("The clocks could not be read; times are converted with the reading before.", zap.Error(err))
-	}
-	slow, left := s.selector.flush(time.Now())
-	s.countEvents(left, outcomeRateLimited)
-	s.self.keepFloors(s.selector.floors())
-	if len(slow) == 0 && len(stuck) == 0 {
-		return
-	}
-	select {
-	case s.windows <- window{slow: slow, stuck: stuck}:
-	default:
-		s.countEvents(len(slow), outcomeQueueFull)
-		s.self.countEvents("logs", len(stuck), outcomeQueueFull)
-	}
-}
-
 // countEvents counts slow completions for every signal that would have had them.
 func (s *session) countEvents(n int, o outcome) {
 	if s.pipelines.traces.wanted {
@@ -240,23 +190,6 @@ func (s *session) countEvents(n int, o outcome) {
 	}
 	if s.wantsSlowLogs() {
 		s.self.countEvents("logs", n, o)
-	}
-}
-
-// dispatch names the processes, which may take a moment, and fills the outboxes.
-func (s *session) dispatch() {
-	for w := range s.windows {
-		events := make([]slowEvent, 0, len(w.slow))
-		for _, c := range w.slow {
-			who := s.identify(c.Queue.Process)
-			events = append(events, newSlowEvent(c, who, &s.clock, s.cfg, s.ids))
-		}
-		if s.pipelines.traces.wanted && len(events) > 0 {
-			s.traces.put(events)
-		}
-		if batch := s.logsOf(events, w.stuck); batch.len() > 0 {
-			s.logs.put(batch)
-		}
 	}
 }
 
@@ -297,52 +230,12 @@ func (s *session) wantsStuckLogs() bool {
 	return s.pipelines.logs.wanted && s.cfg.Events.RdmaWqeStuck.Enabled
 }
 
+func (s *session) wantsVerdictLogs() bool {
+	return s.pipelines.logs.wanted && s.cfg.Events.RdmaVerdict.Enabled
+}
+
 func (s *session) wantsAsyncLogs() bool {
 	return s.pipelines.logs.wanted && s.cfg.Events.RdmaAsyncEvent.Enabled
-}
-
-// collectRegularly collects every interval, and once more at the end.
-func (s *session) collectRegularly(stop context.Context) {
-	tick := time.NewTicker(s.cfg.CollectionInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.collect()
-		case <-stop.Done():
-			s.collect()
-			return
-		}
-	}
-}
-
-func (s *session) collect() {
-	snap, err := s.engine.Snapshot()
-	s.status.reportHealth(cmp.Or(err, s.engine.Impaired()))
-	if err != nil {
-		s.logger.Warn("The counters of the tracer could not be read; they are read again at the next collection.", zap.Error(err))
-		return
-	}
-	if s.pipelines.metrics.wanted {
-		s.exportMetrics(&snap)
-	}
-	s.self.keep(&snap, len(s.aggregator.series))
-}
-
-func (s *session) exportMetrics(snap *verbs.Snapshot) {
-	now := s.clock.at(snap.Monotonic)
-	ended, owners := s.aggregator.add(snap, now)
-	ended = s.endings.add(ended, owners, s.aggregator.series)
-	for _, e := range s.takeExemplars() {
-		s.aggregator.addExemplar(e.key, e.exemplar)
-	}
-	batch := metricBatch{metrics: s.emitter.emit(s.aggregator, ended, owners, now), ended: ended, owners: owners}
-	if s.devices != nil {
-		batch.deviceEnds = s.deviceEmitter.emit(batch.metrics, s.devices.latest(), s.aggregator.transmitted)
-	}
-	if batch.metrics.DataPointCount() > 0 {
-		s.metrics.put(batch)
-	}
 }
 
 func (s *session) settleTraces(events []slowEvent, o outcome) {
@@ -423,6 +316,16 @@ func (s *session) refreshClock() error {
 	}
 	s.clock.add(reading)
 	return nil
+}
+
+// monotonic is the present moment on CLOCK_MONOTONIC, in nanoseconds, or the last
+// one that could be read.
+func (s *session) monotonic() uint64 {
+	reading, err := s.readClocks()
+	if err != nil {
+		return s.clock.latest()
+	}
+	return uint64(reading.monotonic)
 }
 
 // now is the present wall time.

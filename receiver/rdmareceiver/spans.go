@@ -85,10 +85,10 @@ func statusMessage(c *verbs.Completion) string {
 // putSlow puts the attributes of a slow or failed completion.
 func putSlow(to pcommon.Map, e *slowEvent, in surroundings) {
 	c := &e.completion
-	to.EnsureCapacity(61)
+	to.EnsureCapacity(62)
 	putRequest(to, &c.WorkRequest, e.process, in)
 	putPoller(to, c.Poller, in.topology)
-	putOutcome(to, c)
+	putOutcome(to, e)
 }
 
 func setScope(scope pcommon.InstrumentationScope, version string) {

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -82,7 +83,7 @@ func eventsWith(t *testing.T, change func(*Config), completions ...verbs.Complet
 	var events []slowEvent
 	for _, c := range completions {
 		who := identify(theHost().processes, c.Queue.Process, zap.NewNop())
-		events = append(events, newSlowEvent(c, who, theClock(), cfg, ids))
+		events = append(events, newSlowEvent(c, who, diagnose.Verdict{Cause: causeUnknown}, theClock(), cfg, ids))
 	}
 	return events
 }

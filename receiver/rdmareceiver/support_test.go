@@ -15,6 +15,7 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
@@ -33,6 +34,7 @@ type handEngine struct {
 
 	mu       sync.Mutex
 	snapshot verbs.Snapshot
+	glance   verbs.Snapshot
 	err      error
 	impaired error
 	floors   map[string]time.Duration
@@ -58,6 +60,18 @@ func (e *handEngine) Snapshot() (verbs.Snapshot, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.snapshot, e.err
+}
+
+func (e *handEngine) Glance(bool) (verbs.Snapshot, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.glance, e.err
+}
+
+func (e *handEngine) look(at verbs.Snapshot) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.glance = at
 }
 
 // ConsumerName names the one consumer in the kernel.
@@ -258,6 +272,22 @@ func handPlatform(e engine) platform {
 		errnoName:   func(uint32) string { return "ENOMEM" },
 		openHost:    func(string, *slog.Logger) (host, error) { return theHost(), nil },
 	}
+}
+
+// recordsOf are the records of one event that a pipeline was given.
+func recordsOf(sink *consumertest.LogsSink, event string) []plog.LogRecord {
+	var found []plog.LogRecord
+	for _, logs := range sink.AllLogs() {
+		for i := range logs.ResourceLogs().Len() {
+			records := logs.ResourceLogs().At(i).ScopeLogs().At(0).LogRecords()
+			for j := range records.Len() {
+				if records.At(j).EventName() == event {
+					found = append(found, records.At(j))
+				}
+			}
+		}
+	}
+	return found
 }
 
 // wallSeconds is a wall time of the golden files.

@@ -84,6 +84,29 @@ func (t *selfTelemetry) countEvents(signal string, n int, o outcome) {
 		attribute.String("signal", signal), attribute.String("outcome", string(o))))
 }
 
+// Why slow completions are not judged.
+const (
+	// unjudgedFull is that too many queue pairs are slow at once.
+	unjudgedFull = "queues"
+	// unjudgedLate is that the verdicts come too slowly.
+	unjudgedLate = "late"
+	// unjudgedEnding is that the receiver ends.
+	unjudgedEnding = "ending"
+)
+
+func (t *selfTelemetry) countUnjudged(n int, why string) {
+	if n > 0 {
+		t.builder.RdmaUnjudged.Add(context.Background(), int64(n), metric.WithAttributes(attribute.String("reason", why)))
+	}
+}
+
+// countBeyond counts slow completions that are in no incident.
+func (t *selfTelemetry) countBeyond(n uint64) {
+	if n > 0 {
+		t.builder.RdmaIncidentsBeyond.Add(context.Background(), int64(n))
+	}
+}
+
 func (t *selfTelemetry) countDroppedMetrics(o outcome) {
 	t.builder.RdmaMetricBatchesDropped.Add(context.Background(), 1, metric.WithAttributes(attribute.String("reason", string(o))))
 }

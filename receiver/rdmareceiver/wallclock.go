@@ -38,6 +38,16 @@ func (c *wallClock) add(r clockReading) {
 	c.count++
 }
 
+// latest is CLOCK_MONOTONIC at the last reading, 0 before there is one.
+func (c *wallClock) latest() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.count == 0 {
+		return 0
+	}
+	return uint64(c.readings[(c.count-1)%clockHistory].monotonic)
+}
+
 // offsetAt returns the offset that was valid at a moment of CLOCK_MONOTONIC.
 func (c *wallClock) offsetAt(monotonic uint64) int64 {
 	c.mu.Lock()

@@ -9,6 +9,55 @@ import (
 	"go.opentelemetry.io/collector/filter"
 )
 
+// RdmaActiveIncidentsMetricAttributeKey specifies the key of an attribute for the rdma.active_incidents metric.
+type RdmaActiveIncidentsMetricAttributeKey string
+
+const (
+	RdmaActiveIncidentsMetricAttributeKeyRdmaDeviceName RdmaActiveIncidentsMetricAttributeKey = "rdma.device.name"
+	RdmaActiveIncidentsMetricAttributeKeyRdmaSlowCause  RdmaActiveIncidentsMetricAttributeKey = "rdma.slow.cause"
+)
+
+// RdmaActiveIncidentsMetricConfig provides config for the rdma.active_incidents metric.
+type RdmaActiveIncidentsMetricConfig struct {
+	Enabled          bool `mapstructure:"enabled"`
+	enabledSetByUser bool
+
+	AggregationStrategy string                                  `mapstructure:"aggregation_strategy"`
+	EnabledAttributes   []RdmaActiveIncidentsMetricAttributeKey `mapstructure:"attributes"`
+}
+
+func (ms *RdmaActiveIncidentsMetricConfig) Unmarshal(parser *confmap.Conf) error {
+	if parser == nil {
+		return nil
+	}
+
+	err := parser.Unmarshal(ms)
+	if err != nil {
+		return err
+	}
+
+	ms.enabledSetByUser = parser.IsSet("enabled")
+	return nil
+}
+
+func (ms *RdmaActiveIncidentsMetricConfig) Validate() error {
+	for _, val := range ms.EnabledAttributes {
+		switch val {
+		case RdmaActiveIncidentsMetricAttributeKeyRdmaDeviceName, RdmaActiveIncidentsMetricAttributeKeyRdmaSlowCause:
+		default:
+			return fmt.Errorf("metric rdma.active_incidents doesn't have an attribute %v, valid attributes: [rdma.device.name, rdma.slow.cause]", val)
+		}
+	}
+
+	switch ms.AggregationStrategy {
+	case AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax:
+	default:
+		return fmt.Errorf("invalid aggregation strategy %q, valid strategies: [%s, %s, %s, %s]", ms.AggregationStrategy, AggregationStrategySum, AggregationStrategyAvg, AggregationStrategyMin, AggregationStrategyMax)
+	}
+
+	return nil
+}
+
 // RdmaDeviceInfoMetricAttributeKey specifies the key of an attribute for the rdma.device.info metric.
 type RdmaDeviceInfoMetricAttributeKey string
 
@@ -2456,6 +2505,7 @@ func (ms *RdmaWqeStageTimeMetricConfig) Validate() error {
 
 // MetricsConfig provides config for rdma metrics.
 type MetricsConfig struct {
+	RdmaActiveIncidents               RdmaActiveIncidentsMetricConfig               `mapstructure:"rdma.active_incidents"`
 	RdmaDeviceInfo                    RdmaDeviceInfoMetricConfig                    `mapstructure:"rdma.device.info"`
 	RdmaDevicePcieBandwidthLimit      RdmaDevicePcieBandwidthLimitMetricConfig      `mapstructure:"rdma.device.pcie.bandwidth.limit"`
 	RdmaDevicePcieBandwidthNegotiated RdmaDevicePcieBandwidthNegotiatedMetricConfig `mapstructure:"rdma.device.pcie.bandwidth.negotiated"`
@@ -2509,6 +2559,11 @@ type MetricsConfig struct {
 
 func DefaultMetricsConfig() MetricsConfig {
 	return MetricsConfig{
+		RdmaActiveIncidents: RdmaActiveIncidentsMetricConfig{
+			Enabled:             true,
+			AggregationStrategy: AggregationStrategySum,
+			EnabledAttributes:   []RdmaActiveIncidentsMetricAttributeKey{RdmaActiveIncidentsMetricAttributeKeyRdmaDeviceName, RdmaActiveIncidentsMetricAttributeKeyRdmaSlowCause},
+		},
 		RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
 			Enabled:             true,
 			AggregationStrategy: AggregationStrategyAvg,
@@ -2779,6 +2834,7 @@ func (ec *EventConfig) Unmarshal(parser *confmap.Conf) error {
 // EventsConfig provides config for rdma events.
 type EventsConfig struct {
 	RdmaAsyncEvent EventConfig `mapstructure:"rdma.async_event"`
+	RdmaVerdict    EventConfig `mapstructure:"rdma.verdict"`
 	RdmaWqeSlow    EventConfig `mapstructure:"rdma.wqe.slow"`
 	RdmaWqeStuck   EventConfig `mapstructure:"rdma.wqe.stuck"`
 }
@@ -2786,6 +2842,9 @@ type EventsConfig struct {
 func DefaultEventsConfig() EventsConfig {
 	return EventsConfig{
 		RdmaAsyncEvent: EventConfig{
+			Enabled: true,
+		},
+		RdmaVerdict: EventConfig{
 			Enabled: true,
 		},
 		RdmaWqeSlow: EventConfig{

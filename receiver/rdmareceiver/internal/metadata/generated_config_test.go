@@ -26,6 +26,11 @@ func TestMetricsBuilderConfig(t *testing.T) {
 			name: "all_set",
 			want: MetricsBuilderConfig{
 				Metrics: MetricsConfig{
+					RdmaActiveIncidents: RdmaActiveIncidentsMetricConfig{
+						Enabled:             true,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaActiveIncidentsMetricAttributeKey{RdmaActiveIncidentsMetricAttributeKeyRdmaDeviceName, RdmaActiveIncidentsMetricAttributeKeyRdmaSlowCause},
+					},
 					RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
 						Enabled:             true,
 						AggregationStrategy: AggregationStrategyAvg,
@@ -291,6 +296,11 @@ func TestMetricsBuilderConfig(t *testing.T) {
 			name: "none_set",
 			want: MetricsBuilderConfig{
 				Metrics: MetricsConfig{
+					RdmaActiveIncidents: RdmaActiveIncidentsMetricConfig{
+						Enabled:             false,
+						AggregationStrategy: AggregationStrategySum,
+						EnabledAttributes:   []RdmaActiveIncidentsMetricAttributeKey{RdmaActiveIncidentsMetricAttributeKeyRdmaDeviceName, RdmaActiveIncidentsMetricAttributeKeyRdmaSlowCause},
+					},
 					RdmaDeviceInfo: RdmaDeviceInfoMetricConfig{
 						Enabled:             false,
 						AggregationStrategy: AggregationStrategyAvg,
@@ -556,11 +566,23 @@ func TestMetricsBuilderConfig(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := loadMetricsBuilderConfig(t, tt.name)
-			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaDeviceInfoMetricConfig{}, RdmaDevicePcieBandwidthLimitMetricConfig{}, RdmaDevicePcieBandwidthNegotiatedMetricConfig{}, RdmaDevicePcieErrorsMetricConfig{}, RdmaDevicePcieStallTimeMetricConfig{}, RdmaDevicePcieStalledMetricConfig{}, RdmaIoMetricConfig{}, RdmaMrDeregistrationTimeMetricConfig{}, RdmaMrRegionsMetricConfig{}, RdmaMrRegisteredMetricConfig{}, RdmaMrRegistrationSizeMetricConfig{}, RdmaMrRegistrationTimeMetricConfig{}, RdmaMrRegistrationsMetricConfig{}, RdmaPortBandwidthLimitMetricConfig{}, RdmaPortCongestionPacketsMetricConfig{}, RdmaPortCorrectedBitsMetricConfig{}, RdmaPortDiscardsMetricConfig{}, RdmaPortErrorsMetricConfig{}, RdmaPortIoMetricConfig{}, RdmaPortLinkDownsMetricConfig{}, RdmaPortPacketsMetricConfig{}, RdmaPortPauseFramesMetricConfig{}, RdmaPortPauseStormsMetricConfig{}, RdmaPortPauseTimeMetricConfig{}, RdmaPortRequestErrorsMetricConfig{}, RdmaPortRequestsMetricConfig{}, RdmaPortTransmitWaitMetricConfig{}, RdmaPortTransportEventsMetricConfig{}, RdmaPortUnattributedMetricConfig{}, RdmaPortUpMetricConfig{}, RdmaProbeModeMetricConfig{}, RdmaProbeObservedShareMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRouteDurationMetricConfig{}, RdmaRouteQueuesMetricConfig{}, RdmaRouteSlowCompletionsMetricConfig{}, RdmaRouteThroughputMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
+			diff := cmp.Diff(tt.want, cfg, cmpopts.IgnoreUnexported(RdmaActiveIncidentsMetricConfig{}, RdmaDeviceInfoMetricConfig{}, RdmaDevicePcieBandwidthLimitMetricConfig{}, RdmaDevicePcieBandwidthNegotiatedMetricConfig{}, RdmaDevicePcieErrorsMetricConfig{}, RdmaDevicePcieStallTimeMetricConfig{}, RdmaDevicePcieStalledMetricConfig{}, RdmaIoMetricConfig{}, RdmaMrDeregistrationTimeMetricConfig{}, RdmaMrRegionsMetricConfig{}, RdmaMrRegisteredMetricConfig{}, RdmaMrRegistrationSizeMetricConfig{}, RdmaMrRegistrationTimeMetricConfig{}, RdmaMrRegistrationsMetricConfig{}, RdmaPortBandwidthLimitMetricConfig{}, RdmaPortCongestionPacketsMetricConfig{}, RdmaPortCorrectedBitsMetricConfig{}, RdmaPortDiscardsMetricConfig{}, RdmaPortErrorsMetricConfig{}, RdmaPortIoMetricConfig{}, RdmaPortLinkDownsMetricConfig{}, RdmaPortPacketsMetricConfig{}, RdmaPortPauseFramesMetricConfig{}, RdmaPortPauseStormsMetricConfig{}, RdmaPortPauseTimeMetricConfig{}, RdmaPortRequestErrorsMetricConfig{}, RdmaPortRequestsMetricConfig{}, RdmaPortTransmitWaitMetricConfig{}, RdmaPortTransportEventsMetricConfig{}, RdmaPortUnattributedMetricConfig{}, RdmaPortUpMetricConfig{}, RdmaProbeModeMetricConfig{}, RdmaProbeObservedShareMetricConfig{}, RdmaQueuesMetricConfig{}, RdmaRouteDurationMetricConfig{}, RdmaRouteQueuesMetricConfig{}, RdmaRouteSlowCompletionsMetricConfig{}, RdmaRouteThroughputMetricConfig{}, RdmaRqEmptyMetricConfig{}, RdmaRqOutstandingMetricConfig{}, RdmaSqLimitMetricConfig{}, RdmaSqOutstandingMetricConfig{}, RdmaSqPeakOutstandingMetricConfig{}, RdmaSqRejectedPostsMetricConfig{}, RdmaSqUtilizationMetricConfig{}, RdmaWqeCompletionsMetricConfig{}, RdmaWqeExcessTimeMetricConfig{}, RdmaWqeOldestOutstandingMetricConfig{}, RdmaWqeSlowCompletionsMetricConfig{}, RdmaWqeStageTimeMetricConfig{}, ResourceAttributeConfig{}))
 			require.Emptyf(t, diff, "Config mismatch (-expected +actual):\n%s", diff)
 		})
 	}
 }
+func TestRdmaActiveIncidentsMetricsConfig_Validate(t *testing.T) {
+	cfg := DefaultMetricsConfig().RdmaActiveIncidents
+	require.NoError(t, cfg.Validate())
+
+	cfg.EnabledAttributes = []RdmaActiveIncidentsMetricAttributeKey{"invalid"}
+	require.ErrorContains(t, cfg.Validate(), "metric rdma.active_incidents doesn't have an attribute invalid, valid attributes: [rdma.device.name, rdma.slow.cause]")
+
+	cfg = DefaultMetricsConfig().RdmaActiveIncidents
+	cfg.AggregationStrategy = "invalid"
+	require.ErrorContains(t, cfg.Validate(), "invalid aggregation strategy")
+}
+
 func TestRdmaDeviceInfoMetricsConfig_Validate(t *testing.T) {
 	cfg := DefaultMetricsConfig().RdmaDeviceInfo
 	require.NoError(t, cfg.Validate())

@@ -106,6 +106,84 @@ func WithRdmaGpuUUIDEventAttribute(rdmaGpuUUIDAttributeValue string) EventAttrib
 	})
 }
 
+func WithRdmaIncidentExcessTimeEventAttribute(rdmaIncidentExcessTimeAttributeValue float64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutDouble("rdma.incident.excess_time", rdmaIncidentExcessTimeAttributeValue)
+	})
+}
+
+func WithRdmaIncidentFirstTimeEventAttribute(rdmaIncidentFirstTimeAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.incident.first_time", rdmaIncidentFirstTimeAttributeValue)
+	})
+}
+
+func WithRdmaIncidentIDEventAttribute(rdmaIncidentIDAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.incident.id", rdmaIncidentIDAttributeValue)
+	})
+}
+
+func WithRdmaIncidentLastTimeEventAttribute(rdmaIncidentLastTimeAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.incident.last_time", rdmaIncidentLastTimeAttributeValue)
+	})
+}
+
+func WithRdmaIncidentPidsEventAttribute(rdmaIncidentPidsAttributeValue []any) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutEmptySlice("rdma.incident.pids").FromRaw(rdmaIncidentPidsAttributeValue)
+	})
+}
+
+func WithRdmaIncidentQpNumbersEventAttribute(rdmaIncidentQpNumbersAttributeValue []any) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutEmptySlice("rdma.incident.qp_numbers").FromRaw(rdmaIncidentQpNumbersAttributeValue)
+	})
+}
+
+func WithRdmaIncidentRanksEventAttribute(rdmaIncidentRanksAttributeValue []any) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutEmptySlice("rdma.incident.ranks").FromRaw(rdmaIncidentRanksAttributeValue)
+	})
+}
+
+func WithRdmaIncidentSilenceEventAttribute(rdmaIncidentSilenceAttributeValue float64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutDouble("rdma.incident.silence", rdmaIncidentSilenceAttributeValue)
+	})
+}
+
+func WithRdmaIncidentSlowCompletionsEventAttribute(rdmaIncidentSlowCompletionsAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.incident.slow_completions", rdmaIncidentSlowCompletionsAttributeValue)
+	})
+}
+
+func WithRdmaIncidentSpansEventAttribute(rdmaIncidentSpansAttributeValue []any) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutEmptySlice("rdma.incident.spans").FromRaw(rdmaIncidentSpansAttributeValue)
+	})
+}
+
+func WithRdmaIncidentStateEventAttribute(rdmaIncidentStateAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.incident.state", rdmaIncidentStateAttributeValue)
+	})
+}
+
+func WithRdmaIncidentStuckEventAttribute(rdmaIncidentStuckAttributeValue int64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutInt("rdma.incident.stuck", rdmaIncidentStuckAttributeValue)
+	})
+}
+
+func WithRdmaIncidentWorstDurationEventAttribute(rdmaIncidentWorstDurationAttributeValue float64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutDouble("rdma.incident.worst_duration", rdmaIncidentWorstDurationAttributeValue)
+	})
+}
+
 func WithRdmaLocalGidEventAttribute(rdmaLocalGidAttributeValue string) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutStr("rdma.local.gid", rdmaLocalGidAttributeValue)
@@ -268,6 +346,42 @@ func WithRdmaThresholdEventAttribute(rdmaThresholdAttributeValue float64) EventA
 	})
 }
 
+func WithRdmaVerdictAgainstEventAttribute(rdmaVerdictAgainstAttributeValue []any) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutEmptySlice("rdma.verdict.against").FromRaw(rdmaVerdictAgainstAttributeValue)
+	})
+}
+
+func WithRdmaVerdictConfidenceEventAttribute(rdmaVerdictConfidenceAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.verdict.confidence", rdmaVerdictConfidenceAttributeValue)
+	})
+}
+
+func WithRdmaVerdictForEventAttribute(rdmaVerdictForAttributeValue []any) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutEmptySlice("rdma.verdict.for").FromRaw(rdmaVerdictForAttributeValue)
+	})
+}
+
+func WithRdmaVerdictMissingEventAttribute(rdmaVerdictMissingAttributeValue []any) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutEmptySlice("rdma.verdict.missing").FromRaw(rdmaVerdictMissingAttributeValue)
+	})
+}
+
+func WithRdmaVerdictOthersEventAttribute(rdmaVerdictOthersAttributeValue []any) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutEmptySlice("rdma.verdict.others").FromRaw(rdmaVerdictOthersAttributeValue)
+	})
+}
+
+func WithRdmaVerdictRemedyEventAttribute(rdmaVerdictRemedyAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.verdict.remedy", rdmaVerdictRemedyAttributeValue)
+	})
+}
+
 func WithRdmaWcStatusEventAttribute(rdmaWcStatusAttributeValue string) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutStr("rdma.wc.status", rdmaWcStatusAttributeValue)
@@ -411,6 +525,46 @@ func newEventRdmaAsyncEvent(cfg EventConfig) eventRdmaAsyncEvent {
 	return e
 }
 
+type eventRdmaVerdict struct {
+	data   plog.LogRecordSlice // data buffer for generated log records.
+	config EventConfig         // event config provided by user.
+}
+
+func (e *eventRdmaVerdict) recordEvent(ctx context.Context, timestamp pcommon.Timestamp, rdmaSlowCauseAttributeValue string, rdmaDeviceNameAttributeValue string, options ...EventAttributeOption) {
+	if !e.config.Enabled {
+		return
+	}
+	dp := e.data.AppendEmpty()
+	dp.SetEventName("rdma.verdict")
+	dp.SetTimestamp(timestamp)
+
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		dp.SetTraceID(pcommon.TraceID(span.TraceID()))
+		dp.SetSpanID(pcommon.SpanID(span.SpanID()))
+	}
+	dp.Attributes().PutStr("rdma.slow.cause", rdmaSlowCauseAttributeValue)
+	dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+
+	for _, op := range options {
+		op.apply(dp)
+	}
+}
+
+// emit appends recorded event data to a events slice and prepares it for recording another set of log records.
+func (e *eventRdmaVerdict) emit(lrs plog.LogRecordSlice) {
+	if e.config.Enabled && e.data.Len() > 0 {
+		e.data.MoveAndAppendTo(lrs)
+	}
+}
+
+func newEventRdmaVerdict(cfg EventConfig) eventRdmaVerdict {
+	e := eventRdmaVerdict{config: cfg}
+	if cfg.Enabled {
+		e.data = plog.NewLogRecordSlice()
+	}
+	return e
+}
+
 type eventRdmaWqeSlow struct {
 	data   plog.LogRecordSlice // data buffer for generated log records.
 	config EventConfig         // event config provided by user.
@@ -504,6 +658,7 @@ type LogsBuilder struct {
 	resourceAttributeIncludeFilter map[string]filter.Filter
 	resourceAttributeExcludeFilter map[string]filter.Filter
 	eventRdmaAsyncEvent            eventRdmaAsyncEvent
+	eventRdmaVerdict               eventRdmaVerdict
 	eventRdmaWqeSlow               eventRdmaWqeSlow
 	eventRdmaWqeStuck              eventRdmaWqeStuck
 }
@@ -520,6 +675,7 @@ func NewLogsBuilder(lbc LogsBuilderConfig, settings receiver.Settings) *LogsBuil
 		logRecordsBuffer:               plog.NewLogRecordSlice(),
 		buildInfo:                      settings.BuildInfo,
 		eventRdmaAsyncEvent:            newEventRdmaAsyncEvent(lbc.Events.RdmaAsyncEvent),
+		eventRdmaVerdict:               newEventRdmaVerdict(lbc.Events.RdmaVerdict),
 		eventRdmaWqeSlow:               newEventRdmaWqeSlow(lbc.Events.RdmaWqeSlow),
 		eventRdmaWqeStuck:              newEventRdmaWqeStuck(lbc.Events.RdmaWqeStuck),
 		resourceAttributeIncludeFilter: make(map[string]filter.Filter),
@@ -635,6 +791,7 @@ func (lb *LogsBuilder) EmitForResource(options ...ResourceLogsOption) {
 	ils.Scope().SetName(ScopeName)
 	ils.Scope().SetVersion(lb.buildInfo.Version)
 	lb.eventRdmaAsyncEvent.emit(ils.LogRecords())
+	lb.eventRdmaVerdict.emit(ils.LogRecords())
 	lb.eventRdmaWqeSlow.emit(ils.LogRecords())
 	lb.eventRdmaWqeStuck.emit(ils.LogRecords())
 
@@ -678,9 +835,14 @@ func (lb *LogsBuilder) RecordRdmaAsyncEventEvent(ctx context.Context, timestamp 
 	lb.eventRdmaAsyncEvent.recordEvent(ctx, timestamp, rdmaAsyncEventTypeAttributeValue, rdmaDeviceNameAttributeValue, rdmaQpNumberAttributeValue, options...)
 }
 
+// RecordRdmaVerdictEvent adds a log record of rdma.verdict event.
+func (lb *LogsBuilder) RecordRdmaVerdictEvent(ctx context.Context, timestamp pcommon.Timestamp, rdmaSlowCauseAttributeValue string, rdmaDeviceNameAttributeValue string, options ...EventAttributeOption) {
+	lb.eventRdmaVerdict.recordEvent(ctx, timestamp, rdmaSlowCauseAttributeValue, rdmaDeviceNameAttributeValue, options...)
+}
+
 // RecordRdmaWqeSlowEvent adds a log record of rdma.wqe.slow event.
-func (lb *LogsBuilder) RecordRdmaWqeSlowEvent(ctx context.Context, timestamp pcommon.Timestamp, rdmaQpNumberAttributeValue int64, rdmaDeviceNameAttributeValue string, rdmaOperationNameAttributeValue string, rdmaSlowCauseAttributeValue AttributeRdmaSlowCause, options ...EventAttributeOption) {
-	lb.eventRdmaWqeSlow.recordEvent(ctx, timestamp, rdmaQpNumberAttributeValue, rdmaDeviceNameAttributeValue, rdmaOperationNameAttributeValue, rdmaSlowCauseAttributeValue.String(), options...)
+func (lb *LogsBuilder) RecordRdmaWqeSlowEvent(ctx context.Context, timestamp pcommon.Timestamp, rdmaQpNumberAttributeValue int64, rdmaDeviceNameAttributeValue string, rdmaOperationNameAttributeValue string, rdmaSlowCauseAttributeValue string, options ...EventAttributeOption) {
+	lb.eventRdmaWqeSlow.recordEvent(ctx, timestamp, rdmaQpNumberAttributeValue, rdmaDeviceNameAttributeValue, rdmaOperationNameAttributeValue, rdmaSlowCauseAttributeValue, options...)
 }
 
 // RecordRdmaWqeStuckEvent adds a log record of rdma.wqe.stuck event.

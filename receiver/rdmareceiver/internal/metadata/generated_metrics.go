@@ -135,28 +135,6 @@ var MapAttributeRdmaRouteQuantile = map[string]AttributeRdmaRouteQuantile{
 	"p99": AttributeRdmaRouteQuantileP99,
 }
 
-// AttributeRdmaSlowCause specifies the value rdma.slow.cause attribute.
-type AttributeRdmaSlowCause int
-
-const (
-	_ AttributeRdmaSlowCause = iota
-	AttributeRdmaSlowCauseUnknown
-)
-
-// String returns the string representation of the AttributeRdmaSlowCause.
-func (av AttributeRdmaSlowCause) String() string {
-	switch av {
-	case AttributeRdmaSlowCauseUnknown:
-		return "unknown"
-	}
-	return ""
-}
-
-// MapAttributeRdmaSlowCause is a helper map of string to AttributeRdmaSlowCause attribute value.
-var MapAttributeRdmaSlowCause = map[string]AttributeRdmaSlowCause{
-	"unknown": AttributeRdmaSlowCauseUnknown,
-}
-
 // AttributeRdmaWqeStage specifies the value rdma.wqe.stage attribute.
 type AttributeRdmaWqeStage int
 
@@ -200,6 +178,10 @@ var MapAttributeRdmaWqeStage = map[string]AttributeRdmaWqeStage{
 }
 
 var MetricsInfo = metricsInfo{
+	RdmaActiveIncidents: metricInfo{
+		Name:       "rdma.active_incidents",
+		Attributes: []string{"rdma.device.name", "rdma.slow.cause"},
+	},
 	RdmaDeviceInfo: metricInfo{
 		Name:       "rdma.device.info",
 		Attributes: []string{"rdma.device.name", "rdma.device.bond", "rdma.device.firmware.version", "rdma.device.iommu.mode", "rdma.device.numa_node", "rdma.device.pci.acs_redirect", "rdma.device.pci.address", "rdma.device.pci.max_read_request", "rdma.device.pci.physical_function", "rdma.device.pci.relaxed_ordering"},
@@ -399,6 +381,7 @@ var MetricsInfo = metricsInfo{
 }
 
 type metricsInfo struct {
+	RdmaActiveIncidents               metricInfo
 	RdmaDeviceInfo                    metricInfo
 	RdmaDevicePcieBandwidthLimit      metricInfo
 	RdmaDevicePcieBandwidthNegotiated metricInfo
@@ -595,6 +578,100 @@ func WithRdmaRankMetricAttribute(rdmaRankAttributeValue int64) MetricAttributeOp
 	return metricAttributeOptionFunc(func(dp pmetric.NumberDataPoint) {
 		dp.Attributes().PutInt("rdma.rank", rdmaRankAttributeValue)
 	})
+}
+
+type metricRdmaActiveIncidents struct {
+	data          pmetric.Metric                  // data buffer for generated metric.
+	config        RdmaActiveIncidentsMetricConfig // metric config provided by user.
+	capacity      int                             // max observed number of data points added to the metric.
+	aggDataPoints []int64                         // slice containing number of aggregated datapoints at each index
+}
+
+// init fills rdma.active_incidents metric with initial data.
+func (m *metricRdmaActiveIncidents) init() {
+	m.data.SetName("rdma.active_incidents")
+	m.data.SetDescription("Incidents that are open.")
+	m.data.SetUnit("{incident}")
+	m.data.SetEmptySum()
+	m.data.Sum().SetIsMonotonic(false)
+	m.data.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	m.data.Sum().DataPoints().EnsureCapacity(m.capacity)
+	m.aggDataPoints = m.aggDataPoints[:0]
+}
+
+func (m *metricRdmaActiveIncidents) recordDataPoint(start pcommon.Timestamp, ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaSlowCauseAttributeValue string) {
+	if !m.config.Enabled {
+		return
+	}
+
+	dp := pmetric.NewNumberDataPoint()
+	dp.SetStartTimestamp(start)
+	dp.SetTimestamp(ts)
+	if slices.Contains(m.config.EnabledAttributes, RdmaActiveIncidentsMetricAttributeKeyRdmaDeviceName) {
+		dp.Attributes().PutStr("rdma.device.name", rdmaDeviceNameAttributeValue)
+	}
+	if slices.Contains(m.config.EnabledAttributes, RdmaActiveIncidentsMetricAttributeKeyRdmaSlowCause) {
+		dp.Attributes().PutStr("rdma.slow.cause", rdmaSlowCauseAttributeValue)
+	}
+
+	var s string
+	dps := m.data.Sum().DataPoints()
+	for i := 0; i < dps.Len(); i++ {
+		dpi := dps.At(i)
+		if dp.Attributes().Equal(dpi.Attributes()) && dp.StartTimestamp() == dpi.StartTimestamp() && dp.Timestamp() == dpi.Timestamp() {
+			switch s = m.config.AggregationStrategy; s {
+			case AggregationStrategySum, AggregationStrategyAvg:
+				dpi.SetIntValue(dpi.IntValue() + val)
+				m.aggDataPoints[i] += 1
+				return
+			case AggregationStrategyMin:
+				if dpi.IntValue() > val {
+					dpi.SetIntValue(val)
+				}
+				return
+			case AggregationStrategyMax:
+				if dpi.IntValue() < val {
+					dpi.SetIntValue(val)
+				}
+				return
+			}
+		}
+	}
+
+	dp.SetIntValue(val)
+	m.aggDataPoints = append(m.aggDataPoints, 1)
+	dp.MoveTo(dps.AppendEmpty())
+}
+
+// updateCapacity saves max length of data point slices that will be used for the slice capacity.
+func (m *metricRdmaActiveIncidents) updateCapacity() {
+	if m.data.Sum().DataPoints().Len() > m.capacity {
+		m.capacity = m.data.Sum().DataPoints().Len()
+	}
+}
+
+// emit appends recorded metric data to a metrics slice and prepares it for recording another set of data points.
+func (m *metricRdmaActiveIncidents) emit(metrics pmetric.MetricSlice) {
+	if m.config.Enabled && m.data.Sum().DataPoints().Len() > 0 {
+		if m.config.AggregationStrategy == AggregationStrategyAvg {
+			for i, aggCount := range m.aggDataPoints {
+				m.data.Sum().DataPoints().At(i).SetIntValue(m.data.Sum().DataPoints().At(i).IntValue() / aggCount)
+			}
+		}
+		m.updateCapacity()
+		m.data.MoveTo(metrics.AppendEmpty())
+		m.init()
+	}
+}
+
+func newMetricRdmaActiveIncidents(cfg RdmaActiveIncidentsMetricConfig) metricRdmaActiveIncidents {
+	m := metricRdmaActiveIncidents{config: cfg}
+
+	if cfg.Enabled {
+		m.data = pmetric.NewMetric()
+		m.init()
+	}
+	return m
 }
 
 type metricRdmaDeviceInfo struct {
@@ -5202,6 +5279,7 @@ type MetricsBuilder struct {
 	buildInfo                               component.BuildInfo  // contains version information.
 	resourceAttributeIncludeFilter          map[string]filter.Filter
 	resourceAttributeExcludeFilter          map[string]filter.Filter
+	metricRdmaActiveIncidents               metricRdmaActiveIncidents
 	metricRdmaDeviceInfo                    metricRdmaDeviceInfo
 	metricRdmaDevicePcieBandwidthLimit      metricRdmaDevicePcieBandwidthLimit
 	metricRdmaDevicePcieBandwidthNegotiated metricRdmaDevicePcieBandwidthNegotiated
@@ -5276,6 +5354,7 @@ func NewMetricsBuilder(mbc MetricsBuilderConfig, settings receiver.Settings, opt
 		startTime:                               pcommon.NewTimestampFromTime(time.Now()),
 		metricsBuffer:                           pmetric.NewMetrics(),
 		buildInfo:                               settings.BuildInfo,
+		metricRdmaActiveIncidents:               newMetricRdmaActiveIncidents(mbc.Metrics.RdmaActiveIncidents),
 		metricRdmaDeviceInfo:                    newMetricRdmaDeviceInfo(mbc.Metrics.RdmaDeviceInfo),
 		metricRdmaDevicePcieBandwidthLimit:      newMetricRdmaDevicePcieBandwidthLimit(mbc.Metrics.RdmaDevicePcieBandwidthLimit),
 		metricRdmaDevicePcieBandwidthNegotiated: newMetricRdmaDevicePcieBandwidthNegotiated(mbc.Metrics.RdmaDevicePcieBandwidthNegotiated),
@@ -5463,6 +5542,7 @@ func (mb *MetricsBuilder) EmitForResource(options ...ResourceMetricsOption) {
 	ils.Scope().SetName(ScopeName)
 	ils.Scope().SetVersion(mb.buildInfo.Version)
 	ils.Metrics().EnsureCapacity(mb.metricsCapacity)
+	mb.metricRdmaActiveIncidents.emit(ils.Metrics())
 	mb.metricRdmaDeviceInfo.emit(ils.Metrics())
 	mb.metricRdmaDevicePcieBandwidthLimit.emit(ils.Metrics())
 	mb.metricRdmaDevicePcieBandwidthNegotiated.emit(ils.Metrics())
@@ -5541,6 +5621,11 @@ func (mb *MetricsBuilder) Emit(options ...ResourceMetricsOption) pmetric.Metrics
 	metrics := mb.metricsBuffer
 	mb.metricsBuffer = pmetric.NewMetrics()
 	return metrics
+}
+
+// RecordRdmaActiveIncidentsDataPoint adds a data point to rdma.active_incidents metric.
+func (mb *MetricsBuilder) RecordRdmaActiveIncidentsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaSlowCauseAttributeValue string) {
+	mb.metricRdmaActiveIncidents.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaSlowCauseAttributeValue)
 }
 
 // RecordRdmaDeviceInfoDataPoint adds a data point to rdma.device.info metric.
@@ -5769,8 +5854,8 @@ func (mb *MetricsBuilder) RecordRdmaWqeCompletionsDataPoint(ts pcommon.Timestamp
 }
 
 // RecordRdmaWqeExcessTimeDataPoint adds a data point to rdma.wqe.excess_time metric.
-func (mb *MetricsBuilder) RecordRdmaWqeExcessTimeDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, rdmaSlowCauseAttributeValue AttributeRdmaSlowCause) {
-	mb.metricRdmaWqeExcessTime.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaSlowCauseAttributeValue.String())
+func (mb *MetricsBuilder) RecordRdmaWqeExcessTimeDataPoint(ts pcommon.Timestamp, val float64, rdmaDeviceNameAttributeValue string, rdmaSlowCauseAttributeValue string) {
+	mb.metricRdmaWqeExcessTime.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaSlowCauseAttributeValue)
 }
 
 // RecordRdmaWqeOldestOutstandingDataPoint adds a data point to rdma.wqe.oldest_outstanding metric.
@@ -5779,8 +5864,8 @@ func (mb *MetricsBuilder) RecordRdmaWqeOldestOutstandingDataPoint(ts pcommon.Tim
 }
 
 // RecordRdmaWqeSlowCompletionsDataPoint adds a data point to rdma.wqe.slow_completions metric.
-func (mb *MetricsBuilder) RecordRdmaWqeSlowCompletionsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaSlowCauseAttributeValue AttributeRdmaSlowCause) {
-	mb.metricRdmaWqeSlowCompletions.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaSlowCauseAttributeValue.String())
+func (mb *MetricsBuilder) RecordRdmaWqeSlowCompletionsDataPoint(ts pcommon.Timestamp, val int64, rdmaDeviceNameAttributeValue string, rdmaSlowCauseAttributeValue string) {
+	mb.metricRdmaWqeSlowCompletions.recordDataPoint(mb.startTime, ts, val, rdmaDeviceNameAttributeValue, rdmaSlowCauseAttributeValue)
 }
 
 // RecordRdmaWqeStageTimeDataPoint adds a data point to rdma.wqe.stage.time metric.

@@ -67,6 +67,7 @@ func TestMetricsBuilder(t *testing.T) {
 			settings.Logger = zap.New(observedZapCore)
 			mb := NewMetricsBuilder(loadMetricsBuilderConfig(t, tt.name), settings, WithStartTime(start))
 			aggMap := make(map[string]string) // contains the aggregation strategies for each metric name
+			aggMap["rdma.active_incidents"] = mb.metricRdmaActiveIncidents.config.AggregationStrategy
 			aggMap["rdma.device.info"] = mb.metricRdmaDeviceInfo.config.AggregationStrategy
 			aggMap["rdma.device.pcie.bandwidth.limit"] = mb.metricRdmaDevicePcieBandwidthLimit.config.AggregationStrategy
 			aggMap["rdma.device.pcie.bandwidth.negotiated"] = mb.metricRdmaDevicePcieBandwidthNegotiated.config.AggregationStrategy
@@ -124,6 +125,12 @@ func TestMetricsBuilder(t *testing.T) {
 
 			defaultMetricsCount := 0
 			allMetricsCount := 0
+			defaultMetricsCount++
+			allMetricsCount++
+			mb.RecordRdmaActiveIncidentsDataPoint(ts, 1, "rdma.device.name-val", "rdma.slow.cause-val")
+			if tt.name == "reaggregate_set" {
+				mb.RecordRdmaActiveIncidentsDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.slow.cause-val-2")
+			}
 			defaultMetricsCount++
 			allMetricsCount++
 			mb.RecordRdmaDeviceInfoDataPoint(ts, 1, "rdma.device.name-val", WithRdmaDeviceBondMetricAttribute("rdma.device.bond-val"), WithRdmaDeviceFirmwareVersionMetricAttribute("rdma.device.firmware.version-val"), WithRdmaDeviceIommuModeMetricAttribute("rdma.device.iommu.mode-val"), WithRdmaDeviceNumaNodeMetricAttribute(21), WithRdmaDevicePciAcsRedirectMetricAttribute(true), WithRdmaDevicePciAddressMetricAttribute("rdma.device.pci.address-val"), WithRdmaDevicePciMaxReadRequestMetricAttribute(32), WithRdmaDevicePciPhysicalFunctionMetricAttribute("rdma.device.pci.physical_function-val"), WithRdmaDevicePciRelaxedOrderingMetricAttribute(true))
@@ -396,9 +403,9 @@ func TestMetricsBuilder(t *testing.T) {
 			}
 			defaultMetricsCount++
 			allMetricsCount++
-			mb.RecordRdmaWqeExcessTimeDataPoint(ts, 1, "rdma.device.name-val", AttributeRdmaSlowCauseUnknown)
+			mb.RecordRdmaWqeExcessTimeDataPoint(ts, 1, "rdma.device.name-val", "rdma.slow.cause-val")
 			if tt.name == "reaggregate_set" {
-				mb.RecordRdmaWqeExcessTimeDataPoint(ts, 3, "rdma.device.name-val-2", AttributeRdmaSlowCauseUnknown)
+				mb.RecordRdmaWqeExcessTimeDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.slow.cause-val-2")
 			}
 			defaultMetricsCount++
 			allMetricsCount++
@@ -408,9 +415,9 @@ func TestMetricsBuilder(t *testing.T) {
 			}
 			defaultMetricsCount++
 			allMetricsCount++
-			mb.RecordRdmaWqeSlowCompletionsDataPoint(ts, 1, "rdma.device.name-val", AttributeRdmaSlowCauseUnknown)
+			mb.RecordRdmaWqeSlowCompletionsDataPoint(ts, 1, "rdma.device.name-val", "rdma.slow.cause-val")
 			if tt.name == "reaggregate_set" {
-				mb.RecordRdmaWqeSlowCompletionsDataPoint(ts, 3, "rdma.device.name-val-2", AttributeRdmaSlowCauseUnknown)
+				mb.RecordRdmaWqeSlowCompletionsDataPoint(ts, 3, "rdma.device.name-val-2", "rdma.slow.cause-val-2")
 			}
 			defaultMetricsCount++
 			allMetricsCount++
@@ -434,6 +441,7 @@ func TestMetricsBuilder(t *testing.T) {
 			res := rb.Emit()
 			metrics := mb.Emit(WithResource(res))
 			if tt.name == "reaggregate_set" {
+				assert.Empty(t, mb.metricRdmaActiveIncidents.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaDeviceInfo.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaDevicePcieBandwidthLimit.aggDataPoints)
 				assert.Empty(t, mb.metricRdmaDevicePcieBandwidthNegotiated.aggDataPoints)
@@ -510,6 +518,55 @@ func TestMetricsBuilder(t *testing.T) {
 			validatedMetrics := make(map[string]bool)
 			for _, mi := range allMetricsList {
 				switch mi.Name() {
+				case "rdma.active_incidents":
+					if tt.name != "reaggregate_set" {
+						assert.False(t, validatedMetrics["rdma.active_incidents"], "Found a duplicate in the metrics slice: rdma.active_incidents")
+						validatedMetrics["rdma.active_incidents"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Incidents that are open.", mi.Description())
+						assert.Equal(t, "{incident}", mi.Unit())
+						assert.False(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						assert.Equal(t, int64(1), dp.IntValue())
+						rdmaDeviceNameAttrVal, ok := dp.Attributes().Get("rdma.device.name")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
+						rdmaSlowCauseAttrVal, ok := dp.Attributes().Get("rdma.slow.cause")
+						assert.True(t, ok)
+						assert.Equal(t, "rdma.slow.cause-val", rdmaSlowCauseAttrVal.Str())
+					} else {
+						assert.False(t, validatedMetrics["rdma.active_incidents"], "Found a duplicate in the metrics slice: rdma.active_incidents")
+						validatedMetrics["rdma.active_incidents"] = true
+						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
+						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
+						assert.Equal(t, "Incidents that are open.", mi.Description())
+						assert.Equal(t, "{incident}", mi.Unit())
+						assert.False(t, mi.Sum().IsMonotonic())
+						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
+						dp := mi.Sum().DataPoints().At(0)
+						assert.Equal(t, start, dp.StartTimestamp())
+						assert.Equal(t, ts, dp.Timestamp())
+						assert.Equal(t, pmetric.NumberDataPointValueTypeInt, dp.ValueType())
+						switch aggMap["rdma.active_incidents"] {
+						case "sum":
+							assert.Equal(t, int64(4), dp.IntValue())
+						case "avg":
+							assert.Equal(t, int64(2), dp.IntValue())
+						case "min":
+							assert.Equal(t, int64(1), dp.IntValue())
+						case "max":
+							assert.Equal(t, int64(3), dp.IntValue())
+						}
+						_, ok := dp.Attributes().Get("rdma.device.name")
+						assert.False(t, ok)
+						_, ok = dp.Attributes().Get("rdma.slow.cause")
+						assert.False(t, ok)
+					}
 				case "rdma.device.info":
 					if tt.name != "reaggregate_set" {
 						assert.False(t, validatedMetrics["rdma.device.info"], "Found a duplicate in the metrics slice: rdma.device.info")
@@ -2776,7 +2833,7 @@ func TestMetricsBuilder(t *testing.T) {
 						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
 						rdmaSlowCauseAttrVal, ok := dp.Attributes().Get("rdma.slow.cause")
 						assert.True(t, ok)
-						assert.Equal(t, "unknown", rdmaSlowCauseAttrVal.Str())
+						assert.Equal(t, "rdma.slow.cause-val", rdmaSlowCauseAttrVal.Str())
 					} else {
 						assert.False(t, validatedMetrics["rdma.wqe.excess_time"], "Found a duplicate in the metrics slice: rdma.wqe.excess_time")
 						validatedMetrics["rdma.wqe.excess_time"] = true
@@ -2865,7 +2922,7 @@ func TestMetricsBuilder(t *testing.T) {
 						assert.Equal(t, "rdma.device.name-val", rdmaDeviceNameAttrVal.Str())
 						rdmaSlowCauseAttrVal, ok := dp.Attributes().Get("rdma.slow.cause")
 						assert.True(t, ok)
-						assert.Equal(t, "unknown", rdmaSlowCauseAttrVal.Str())
+						assert.Equal(t, "rdma.slow.cause-val", rdmaSlowCauseAttrVal.Str())
 					} else {
 						assert.False(t, validatedMetrics["rdma.wqe.slow_completions"], "Found a duplicate in the metrics slice: rdma.wqe.slow_completions")
 						validatedMetrics["rdma.wqe.slow_completions"] = true

@@ -32,11 +32,13 @@ type TelemetryBuilder struct {
 	RdmaCompletionsSeen      metric.Int64ObservableCounter
 	RdmaEventDelay           metric.Float64Histogram
 	RdmaEvents               metric.Int64Counter
+	RdmaIncidentsBeyond      metric.Int64Counter
 	RdmaLosses               metric.Int64ObservableCounter
 	RdmaMetricBatchesDropped metric.Int64Counter
 	RdmaProbes               metric.Int64ObservableGauge
 	RdmaReportingFloor       metric.Float64ObservableGauge
 	RdmaSeries               metric.Int64ObservableGauge
+	RdmaUnjudged             metric.Int64Counter
 	RdmaWqes                 metric.Int64ObservableUpDownCounter
 	RdmaWqesPosted           metric.Int64ObservableCounter
 }
@@ -231,8 +233,14 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.RdmaEvents, err = builder.meter.Int64Counter(
 		"otelcol_rdma_events",
-		metric.WithDescription("Slow completions, stuck sends and asynchronous events by what was done with them. Exported; rate_limited (over max_exported_per_second); queue_full (the pipeline was too slow); refused (the pipeline did not run, or refused it to the end). [Development]"),
+		metric.WithDescription("Slow completions, stuck sends, asynchronous events and verdicts by what was done with them. Exported; rate_limited (over max_exported_per_second); queue_full (the pipeline was too slow); refused (the pipeline did not run, or refused it to the end). [Development]"),
 		metric.WithUnit("{event}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.RdmaIncidentsBeyond, err = builder.meter.Int64Counter(
+		"otelcol_rdma_incidents_beyond",
+		metric.WithDescription("Slow completions that are in no incident, because too many were open at once. [Development]"),
+		metric.WithUnit("{completion}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.RdmaLosses, err = builder.meter.Int64ObservableCounter(
@@ -263,6 +271,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		"otelcol_rdma_series",
 		metric.WithDescription("Metric series that are kept, bounded by max_series. [Development]"),
 		metric.WithUnit("{series}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.RdmaUnjudged, err = builder.meter.Int64Counter(
+		"otelcol_rdma_unjudged",
+		metric.WithDescription("Slow completions that were exported with the cause unknown because they were not judged: too many queue pairs were slow at once, the verdicts came too slowly, or the collector was ending. [Development]"),
+		metric.WithUnit("{completion}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.RdmaWqes, err = builder.meter.Int64ObservableUpDownCounter(

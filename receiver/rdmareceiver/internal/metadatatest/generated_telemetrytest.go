@@ -71,7 +71,7 @@ func AssertEqualRdmaEventDelay(t *testing.T, tt *componenttest.Telemetry, dps []
 func AssertEqualRdmaEvents(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_rdma_events",
-		Description: "Slow completions, stuck sends and asynchronous events by what was done with them. Exported; rate_limited (over max_exported_per_second); queue_full (the pipeline was too slow); refused (the pipeline did not run, or refused it to the end). [Development]",
+		Description: "Slow completions, stuck sends, asynchronous events and verdicts by what was done with them. Exported; rate_limited (over max_exported_per_second); queue_full (the pipeline was too slow); refused (the pipeline did not run, or refused it to the end). [Development]",
 		Unit:        "{event}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -80,6 +80,22 @@ func AssertEqualRdmaEvents(t *testing.T, tt *componenttest.Telemetry, dps []metr
 		},
 	}
 	got, err := tt.GetMetric("otelcol_rdma_events")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualRdmaIncidentsBeyond(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_rdma_incidents_beyond",
+		Description: "Slow completions that are in no incident, because too many were open at once. [Development]",
+		Unit:        "{completion}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_rdma_incidents_beyond")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }
@@ -154,6 +170,22 @@ func AssertEqualRdmaSeries(t *testing.T, tt *componenttest.Telemetry, dps []metr
 		},
 	}
 	got, err := tt.GetMetric("otelcol_rdma_series")
+	require.NoError(t, err)
+	metricdatatest.AssertEqual(t, want, got, opts...)
+}
+
+func AssertEqualRdmaUnjudged(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
+	want := metricdata.Metrics{
+		Name:        "otelcol_rdma_unjudged",
+		Description: "Slow completions that were exported with the cause unknown because they were not judged: too many queue pairs were slow at once, the verdicts came too slowly, or the collector was ending. [Development]",
+		Unit:        "{completion}",
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: true,
+			DataPoints:  dps,
+		},
+	}
+	got, err := tt.GetMetric("otelcol_rdma_unjudged")
 	require.NoError(t, err)
 	metricdatatest.AssertEqual(t, want, got, opts...)
 }

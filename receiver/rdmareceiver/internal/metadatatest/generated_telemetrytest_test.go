@@ -54,7 +54,9 @@ func TestSetupTelemetry(t *testing.T) {
 	}))
 	tb.RdmaEventDelay.Record(context.Background(), 1)
 	tb.RdmaEvents.Add(context.Background(), 1)
+	tb.RdmaIncidentsBeyond.Add(context.Background(), 1)
 	tb.RdmaMetricBatchesDropped.Add(context.Background(), 1)
+	tb.RdmaUnjudged.Add(context.Background(), 1)
 	AssertEqualRdmaCompletions(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
@@ -65,6 +67,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.HistogramDataPoint[float64]{{}}, metricdatatest.IgnoreValue(),
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualRdmaEvents(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualRdmaIncidentsBeyond(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualRdmaLosses(t, testTel,
@@ -80,6 +85,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[float64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualRdmaSeries(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualRdmaUnjudged(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualRdmaWqes(t, testTel,

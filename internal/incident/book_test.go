@@ -1,0 +1,262 @@
+package incident
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+const second = uint64(time.Second)
+
+func newBook(maxOpen int) *Book {
+	made := 0
+	return New(Config{
+		Silence: 10 * time.Second, Holding: 5 * time.Second, Repeat: 10 * time.Second, MaxOpen: maxOpen,
+		PerProcess: func(cause string) bool { return cause == "late_poller" },
+		NewID: func() string {
+			made++
+			return strconv.Itoa(made)
+		},
+	})
+}
+
+func queue(process, number uint32) verbs.QueueID {
+	return verbs.QueueID{Process: verbs.ProcessID{TGID: process}, QPNumber: number}
+}
+
+// report is of one slow completion that took twice its excess time.
+func report(cause string, q verbs.QueueID, excess time.Duration) *Report {
+	return &Report{
+		Verdict: diagnose.Verdict{Cause: cause, Confidence: diagnose.Likely}, Device: "mlx5_0", Queue: q,
+		Slow: 1, Excess: excess, Worst: 2 * excess, First: 1, Last: 2,
+	}
+}
+
+// told are the records as "1 open pcie".
+func told(records []Record) []string {
+	var all []string
+	for i := range records {
+		r := &records[i]
+		all = append(all, fmt.Sprintf("%s %s %s", r.Incident.ID, r.State, r.Incident.Verdict.Cause))
+	}
+	return all
+}
+
+// at is what happens in one second.
+type at struct {
+	second  uint64
+	reports []*Report
+	want    []string
+}
+
+func TestLifeOfIncidents(t *testing.T) {
+	a, b, other := queue(1, 1), queue(1, 2), queue(2, 1)
+	ms := time.Millisecond
+	for name, steps := range map[string][]at{
+		"opened by the first verdict, closed by silence": {
+			{1, []*Report{report("pcie", a, ms)}, []string{"1 open pcie"}},
+			{5, []*Report{report("pcie", a, ms)}, nil},
+			{15, nil, []string{"1 update pcie"}},
+			{16, nil, []string{"1 closed pcie"}},
+			{30, nil, nil},
+		},
+		"one for all that use the device": {
+			{1, []*Report{report("pcie", a, ms), report("pcie", b, ms), report("pcie", other, ms)}, []string{"1 open pcie"}},
+		},
+		"one for each process where it happens in the process": {
+			{
+				1,
+				[]*Report{report("late_poller", a, ms), report("late_poller", b, ms), report("late_poller", other, ms)},
+				[]string{"1 open late_poller", "2 open late_poller"},
+			},
+		},
+		"updated now and then": {
+			{1, []*Report{report("pcie", a, ms)}, []string{"1 open pcie"}},
+			{6, []*Report{report("pcie", a, ms)}, nil},
+			{11, nil, []string{"1 update pcie"}},
+			{12, []*Report{report("pcie", a, ms)}, nil},
+			{21, []*Report{report("pcie", b, ms)}, []string{"1 update pcie"}},
+			{22, nil, nil},
+		},
+		"what was not known becomes known": {
+			{1, []*Report{report(diagnose.Unknown, a, ms)}, []string{"1 open unknown"}},
+			{2, []*Report{report("pcie", a, ms)}, []string{"1 update pcie"}},
+			{3, []*Report{report(diagnose.Unknown, b, ms)}, []string{"2 open unknown"}},
+		},
+		"what was not known becomes that of a process": {
+			{1, []*Report{report(diagnose.Unknown, a, ms)}, []string{"1 open unknown"}},
+			{2, []*Report{report("late_poller", a, ms)}, []string{"1 update late_poller"}},
+			{3, []*Report{report("late_poller", b, ms)}, nil},
+		},
+		"not when several processes are in it": {
+			{1, []*Report{report(diagnose.Unknown, a, ms), report(diagnose.Unknown, other, ms)}, []string{"1 open unknown"}},
+			{2, []*Report{report("late_poller", a, ms)}, []string{"2 open late_poller"}},
+		},
+		"not on another queue pair": {
+			{1, []*Report{report(diagnose.Unknown, a, ms)}, []string{"1 open unknown"}},
+			{2, []*Report{report("pcie", b, ms)}, []string{"2 open pcie"}},
+		},
+		"not after the holding time": {
+			{1, []*Report{report(diagnose.Unknown, a, ms)}, []string{"1 open unknown"}},
+			{7, []*Report{report("pcie", a, ms)}, []string{"2 open pcie"}},
+		},
+		"known within one window is never told as unknown": {
+			{1, []*Report{report(diagnose.Unknown, a, ms), report("pcie", a, ms)}, []string{"1 open pcie"}},
+		},
+		"another confidence cannot wait": {
+			{1, []*Report{report("pcie", a, ms)}, []string{"1 open pcie"}},
+			{2, []*Report{confident(report("pcie", a, 2*ms))}, []string{"1 update pcie"}},
+			{3, []*Report{report("pcie", a, ms)}, nil},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			book := newBook(8)
+			for _, step := range steps {
+				for _, r := range step.reports {
+					book.Fold(step.second*second, r)
+				}
+				if got := told(book.Step(step.second * second)); !slices.Equal(got, step.want) {
+					t.Errorf("after %d s: %q, want %q", step.second, got, step.want)
+				}
+			}
+		})
+	}
+}
+
+func confident(r *Report) *Report {
+	r.Verdict.Confidence = diagnose.Certain
+	return r
+}
+
+func TestWorstBurstWins(t *testing.T) {
+	evidence := func(name, text string) diagnose.Evidence { return diagnose.Evidence{Name: name, Text: text} }
+	book := newBook(8)
+	mild, bad, later := report("pcie", queue(1, 1), time.Millisecond), report("pcie", queue(1, 2), time.Second), report("pcie", queue(1, 3), time.Millisecond)
+	mild.Verdict.For = []diagnose.Evidence{evidence("stalls", "few stalls"), evidence("errors", "2 errors")}
+	bad.Verdict = diagnose.Verdict{
+		Cause: "pcie", Confidence: diagnose.Certain, Remedy: "bind it",
+		For: []diagnose.Evidence{evidence("stalls", "many stalls")}, Against: []diagnose.Evidence{evidence("pauses", "a pause")},
+	}
+	later.Verdict.Against = []diagnose.Evidence{evidence("stalls", "no stalls"), evidence("loss", "a loss")}
+	for i, r := range []*Report{mild, bad, later} {
+		r.Normal = time.Duration(i+1) * time.Microsecond
+		book.Fold(uint64(i+1)*second, r)
+	}
+	got := book.Step(4 * second)[0].Incident
+	if got.Verdict.Confidence != diagnose.Certain || got.Verdict.Remedy != "bind it" {
+		t.Errorf("the verdict is %+v", got.Verdict)
+	}
+	if want := []diagnose.Evidence{evidence("stalls", "many stalls"), evidence("errors", "2 errors")}; !slices.Equal(got.Verdict.For, want) {
+		t.Errorf("for: %v, want %v", got.Verdict.For, want)
+	}
+	if want := []diagnose.Evidence{evidence("pauses", "a pause"), evidence("loss", "a loss")}; !slices.Equal(got.Verdict.Against, want) {
+		t.Errorf("against: %v, want %v", got.Verdict.Against, want)
+	}
+	if got.Worst != 2*time.Second || got.Normal != 2*time.Microsecond || got.WorstQueue != queue(1, 2) {
+		t.Errorf("worst %s instead of %s on %v", got.Worst, got.Normal, got.WorstQueue)
+	}
+	if got.Slow != 3 || got.Excess != time.Second+2*time.Millisecond {
+		t.Errorf("%d lost %s", got.Slow, got.Excess)
+	}
+}
+
+func TestListsAreBounded(t *testing.T) {
+	book := newBook(8)
+	for i := range uint32(500) {
+		r := report("pcie", queue(1+i%100, i), time.Duration(i))
+		rank := int(i % 20)
+		r.Rank = &rank
+		r.Spans = []Span{{SpanID: [8]byte{byte(i), byte(i >> 8)}, Duration: time.Duration(i)}}
+		r.Verdict.For = []diagnose.Evidence{{Name: strconv.Itoa(int(i))}}
+		book.Fold(second, r)
+		book.Fold(second, r)
+	}
+	got := book.Step(second)[0].Incident
+	for what, n := range map[string]int{
+		"queues": len(got.Queues.Values) + got.Queues.More - 500, "processes": len(got.Processes.Values) + got.Processes.More - 100,
+		"ranks": len(got.Ranks.Values) + got.Ranks.More - 20, "listed": len(got.Queues.Values) - maxListed,
+		"spans": len(got.Spans) - maxSpans, "evidence": len(got.Verdict.For) - maxTold,
+	} {
+		if n != 0 {
+			t.Errorf("%s: %d too many", what, n)
+		}
+	}
+	if worst, _ := got.WorstSpan(); worst.Duration != 499 {
+		t.Errorf("the worst span took %d", worst.Duration)
+	}
+}
+
+func TestWhatFindsNoRoomIsCounted(t *testing.T) {
+	book := newBook(1)
+	book.Fold(second, report("pcie", queue(1, 1), 1))
+	book.Fold(second, report("rnr", queue(1, 1), 1))
+	if got := told(book.Step(second)); !slices.Equal(got, []string{"1 open pcie"}) || book.Beyond() != 1 {
+		t.Errorf("%q, and %d beyond", got, book.Beyond())
+	}
+}
+
+func TestRecordsDoNotChange(t *testing.T) {
+	book := newBook(1)
+	book.Fold(second, report("pcie", queue(1, 1), 1))
+	record := book.Step(second)[0]
+	book.Fold(2*second, report("pcie", queue(1, 2), 2))
+	if len(record.Incident.Queues.Values) != 1 || record.Incident.Slow != 1 {
+		t.Errorf("%+v", record.Incident)
+	}
+}
+
+// Whatever is reported, every slow completion is in exactly one incident or
+// counted beyond them, and what was opened is closed in the end, in that order.
+func TestBooksBalance(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		book := newBook(1 + random.IntN(6))
+		var folded, inIncidents uint64
+		states := map[string]State{}
+		check := func(records []Record) {
+			for i := range records {
+				r := &records[i]
+				before, known := states[r.Incident.ID]
+				if known == (r.State == Opened) || known && before == Closed {
+					t.Fatalf("seed %d: incident %s is %s after %s (known: %t)", seed, r.Incident.ID, r.State, before, known)
+				}
+				states[r.Incident.ID] = r.State
+				if r.State == Closed {
+					inIncidents += r.Incident.Slow
+				}
+			}
+		}
+		now := second
+		for range 200 {
+			for range random.IntN(4) {
+				causes := []string{diagnose.Unknown, "pcie", "rnr", "late_poller"}
+				r := report(causes[random.IntN(len(causes))], queue(random.Uint32N(3), random.Uint32N(3)), time.Duration(random.IntN(1000)))
+				r.Slow = random.Uint64N(5)
+				r.Device = []string{"mlx5_0", "mlx5_1"}[random.IntN(2)]
+				r.Verdict.Confidence = diagnose.Confidence(random.IntN(4))
+				folded += r.Slow
+				book.Fold(now, r)
+			}
+			check(book.Step(now))
+			now += random.Uint64N(4 * second)
+		}
+		check(book.Close(now))
+		if len(book.Active()) != 0 {
+			t.Errorf("seed %d: still open: %v", seed, book.Active())
+		}
+		for id, state := range states {
+			if state != Closed {
+				t.Errorf("seed %d: incident %s is %s in the end", seed, id, state)
+			}
+		}
+		if folded != inIncidents+book.Beyond() {
+			t.Errorf("seed %d: %d slow completions, %d in incidents, %d beyond", seed, folded, inIncidents, book.Beyond())
+		}
+	}
+}

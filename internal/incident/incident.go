@@ -1,0 +1,127 @@
+package incident
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// Incident is what is slow for one cause, on one device. In a [Record] it is as it
+// was at that moment.
+type Incident struct {
+	// ID names the incident in all records of it.
+	ID     string
+	Device string
+	// Port is that of the worst burst, 0 when it is not known.
+	Port uint8
+	// Process is set where the cause is one that happens in one process.
+	Process verbs.ProcessID
+	// Verdict is that of the worst burst, with the evidence of the others where it
+	// has none.
+	Verdict diagnose.Verdict
+	// First and Last are when the first request was posted and the last one was
+	// delivered or looked at, on CLOCK_MONOTONIC in nanoseconds.
+	First, Last uint64
+	// Slow counts completions, Excess is the time that they lost. Worst is the
+	// longest of them, on the queue pair WorstQueue, and Normal what is normal
+	// there, 0 when that is not known.
+	Slow          uint64
+	Excess        time.Duration
+	Worst, Normal time.Duration
+	WorstQueue    verbs.QueueID
+	// Stuck counts sends that did not complete, Oldest is the age of the oldest.
+	Stuck  uint64
+	Oldest time.Duration
+	// Idle is the longest silence.
+	Idle time.Duration
+	// Queues, Processes, Names and Ranks are those that were hit.
+	Queues    List[verbs.QueueID]
+	Processes List[verbs.ProcessID]
+	Names     List[string]
+	Ranks     List[int]
+	// Spans are the worst ones that were exported, the worst first.
+	Spans []Span
+}
+
+// WorstSpan is the worst span that was exported; ok is false when none was.
+func (i *Incident) WorstSpan() (worst Span, ok bool) {
+	if len(i.Spans) == 0 {
+		return Span{}, false
+	}
+	return i.Spans[0], true
+}
+
+// entry is an incident that is open.
+type entry struct {
+	Incident
+	// weight is how bad the worst burst was.
+	weight time.Duration
+	// opened, folded and told are when it was opened, when something was last folded
+	// in and when it was last told of.
+	opened, folded, told uint64
+	announced            bool
+	// grew is set when there is something new, turned when that cannot wait.
+	grew, turned bool
+}
+
+func (e *entry) add(now uint64, r *Report) {
+	first := e.folded == 0
+	knows := e.Verdict.Cause == diagnose.Unknown && r.Verdict.Cause != diagnose.Unknown
+	wins := first || knows || r.weight() > e.weight
+	changed := e.take(&r.Verdict, wins)
+	if wins {
+		e.weight, e.Port = max(e.weight, r.weight()), r.Port
+	}
+	e.turned = e.turned || changed && !first
+	e.folded, e.grew = now, true
+	e.Last = max(e.Last, r.Last)
+	if first || r.First < e.First {
+		e.First = r.First
+	}
+	e.count(r)
+	e.list(r)
+	e.addSpans(r.Spans)
+}
+
+func (e *entry) count(r *Report) {
+	e.Slow += r.Slow
+	e.Excess += r.Excess
+	e.Stuck += r.Stuck
+	e.Oldest = max(e.Oldest, r.Oldest)
+	e.Idle = max(e.Idle, r.Idle)
+	if r.hasQueue() && (r.Worst > e.Worst || e.WorstQueue == verbs.QueueID{}) {
+		e.Worst, e.Normal, e.WorstQueue = r.Worst, r.Normal, r.Queue
+	}
+}
+
+func (e *entry) list(r *Report) {
+	if r.hasQueue() {
+		e.Queues.add(r.Queue)
+	}
+	if r.Queue.Process != (verbs.ProcessID{}) {
+		e.Processes.add(r.Queue.Process)
+	}
+	if r.Name != "" {
+		e.Names.add(r.Name)
+	}
+	if r.Rank != nil {
+		e.Ranks.add(*r.Rank)
+	}
+}
+
+func (e *entry) addSpans(spans []Span) {
+	e.Spans = append(e.Spans, spans...)
+	slices.SortStableFunc(e.Spans, func(a, b Span) int { return cmp.Compare(b.Duration, a.Duration) })
+	e.Spans = e.Spans[:min(len(e.Spans), maxSpans)]
+}
+
+// now returns the incident as it is at this moment.
+func (e *entry) now() Incident {
+	i := e.Incident
+	i.Queues, i.Processes, i.Names, i.Ranks = e.Queues.copied(), e.Processes.copied(), e.Names.copied(), e.Ranks.copied()
+	i.Spans = slices.Clone(e.Spans)
+	return i
+}

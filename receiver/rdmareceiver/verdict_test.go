@@ -1,0 +1,340 @@
+package rdmareceiver
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+
+	"github.com/rdmaradar/rdmaradar/internal/diagnose"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// latePoller and rnr are causes that see what their names say.
+func theCauses() []diagnose.Cause {
+	return []diagnose.Cause{
+		diagnose.Cause{Name: "late_poller", Title: "late poller", Remedy: "pin it", PerProcess: true}.JudgedBy(func(b *diagnose.Burst) diagnose.Judgement {
+			share := b.Share(verbs.StagePoll)
+			if share < 0.5 {
+				return diagnose.Judgement{Missing: []string{"how the poller was scheduled"}}
+			}
+			return diagnose.Judgement{
+				Confidence: diagnose.Likely, Explains: share,
+				For: []diagnose.Evidence{{Name: "poll_share", Text: fmt.Sprintf("%.0f %% of the time was in stage poll", 100*share)}},
+			}
+		}),
+		diagnose.Cause{Name: "retransmission", Title: "retransmission"}.JudgedBy(func(b *diagnose.Burst) diagnose.Judgement {
+			if b.Share(verbs.StageDevice) > 0.9 {
+				return diagnose.Judgement{Confidence: diagnose.Possible, Explains: 0.9, For: []diagnose.Evidence{{Name: "peer", Text: "to " + b.Slow[0].Path.RemoteAddress().String()}}}
+			}
+			return diagnose.Judgement{}
+		}),
+	}
+}
+
+// slowIn is a completion that was slow in one stage.
+func slowIn(stage verbs.Stage, process verbs.ProcessID, qpn uint32) verbs.Completion {
+	c := fullCompletion()
+	c.Queue.Process, c.Queue.QPNumber = process, qpn
+	c.Stages = [verbs.NumStages]time.Duration{}
+	c.Stages[stage] = c.Duration()
+	c.Known = 1 << stage
+	return c
+}
+
+// withCauses is a rig with all signals and with causes.
+func withCauses(t *testing.T, changes ...func(*rig)) *rig {
+	r := newRig(t)
+	r.platform.causes = theCauses()
+	for _, change := range changes {
+		change(r)
+	}
+	r.factory = newFactory(r.platform)
+	r.addTraces(r.traces)
+	r.addLogs(r.logs)
+	r.addMetrics(r.metrics)
+	return r
+}
+
+func attributesOf(record plog.LogRecord) map[string]any { return record.Attributes().AsRaw() }
+
+func TestSlowCompletionIsExportedWithItsCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withCauses(t)
+		r.cfg.SlowLogs = true
+		r.start()
+		for range 3 {
+			r.engine.completions <- slowIn(verbs.StagePoll, trainer, 0x18f2)
+		}
+		r.engine.completions <- slowIn(verbs.StagePost, trainer, 0x77)
+		time.Sleep(2 * time.Second)
+		causes := map[string]int{}
+		spans := r.traces.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+		for i := range spans.Len() {
+			raw := spans.At(i).Attributes().AsRaw()
+			causes[fmt.Sprint(raw[attributeQPNumber], " ", raw[attributeSlowCause], " ", raw[attributeConfidence])]++
+		}
+		assert.Equal(t, map[string]int{"6386 late_poller likely": 3, "119 unknown <nil>": 1}, causes)
+		assert.Len(t, recordsOf(r.logs, eventSlow), 4)
+		for _, record := range recordsOf(r.logs, eventSlow) {
+			assert.Contains(t, attributesOf(record), attributeSlowCause)
+		}
+
+		records := recordsOf(r.logs, eventVerdict)
+		require.Len(t, records, 2)
+		assert.Equal(t, "QP 0x18f2 on mlx5_0 (rank 9): up to 450 µs, 3 times in 450 µs. Cause: late poller (likely). For: 100 % of the time was in stage poll. Pin it.",
+			records[0].Body().Str())
+		raw := attributesOf(records[0])
+		assert.Equal(t, "open", raw[attributeIncidentState])
+		assert.EqualValues(t, 3, raw[attributeIncidentSlow])
+		assert.Equal(t, []any{int64(0x18f2)}, raw[attributeIncidentQPs])
+		assert.Len(t, raw[attributeIncidentSpans], 3)
+		assert.Equal(t, plog.SeverityNumberWarn, records[0].SeverityNumber())
+		worst := false
+		for i := range spans.Len() {
+			worst = worst || spans.At(i).SpanID() == records[0].SpanID()
+		}
+		assert.True(t, worst, "it leads to a span")
+		assert.Equal(t, []any{"how the poller was scheduled"}, attributesOf(records[1])[attributeVerdictMissing])
+
+		time.Sleep(15 * time.Second)
+		r.shutdown()
+		records = recordsOf(r.logs, eventVerdict)
+		require.Len(t, records, 4, "both are closed, and told of no more")
+		assert.Equal(t, plog.SeverityNumberInfo, records[2].SeverityNumber())
+	})
+}
+
+// Whenever in a window something is slow, and however long the pipelines take,
+// the verdict is out within five seconds.
+func TestVerdictWithinFiveSeconds(t *testing.T) {
+	for _, offset := range []time.Duration{0, time.Millisecond, 500 * time.Millisecond, 999 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			r := withCauses(t)
+			r.start()
+			time.Sleep(7*time.Second + offset)
+			began := time.Now()
+			r.engine.completions <- slowIn(verbs.StagePoll, trainer, 1)
+			for len(recordsOf(r.logs, eventVerdict)) == 0 {
+				require.LessOrEqual(t, time.Since(began), 5*time.Second)
+				time.Sleep(time.Millisecond)
+			}
+			assert.LessOrEqual(t, time.Since(began), 2*time.Second)
+			synctest.Wait()
+			assert.Equal(t, 1, r.traces.SpanCount())
+			r.shutdown()
+		})
+	}
+}
+
+// What is held when the collector ends is judged with what is known.
+func TestShutdownJudgesWhatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withCauses(t)
+		r.start()
+		synctest.Wait()
+		c := slowIn(verbs.StagePoll, trainer, 1)
+		r.engine.set(slowSnapshot(trainer, loss{count: 1, excess: c.Excess()}), nil)
+		r.engine.completions <- c
+		began := time.Now()
+		r.shutdown()
+		assert.Zero(t, time.Since(began))
+		records := recordsOf(r.logs, eventVerdict)
+		require.Len(t, records, 2)
+		assert.Equal(t, "late_poller", attributesOf(records[0])[attributeSlowCause])
+		assert.Equal(t, "closed", attributesOf(records[1])[attributeIncidentState])
+		assert.Equal(t, map[string]loss{"late_poller": {count: 1, excess: c.Excess()}, "unknown": {}}, lossesIn(t, r))
+	})
+}
+
+// slowSnapshot counts what was slow of one process.
+func slowSnapshot(process verbs.ProcessID, slow loss) verbs.Snapshot {
+	series := seriesOf(process, 2*slow.count, 450*time.Microsecond)
+	series.Slow, series.Excess = slow.count, slow.excess
+	return verbs.Snapshot{Series: []verbs.Series{series}}
+}
+
+// lossesIn are slow completions and their time by cause, in the last metrics.
+func lossesIn(t *testing.T, r *rig) map[string]loss {
+	t.Helper()
+	all := r.metrics.AllMetrics()
+	require.NotEmpty(t, all)
+	losses := map[string]loss{}
+	last := all[len(all)-1]
+	for _, p := range values(last, "rdma.wqe.slow_completions") {
+		cause := causeOf(p.Attributes())
+		losses[cause] = losses[cause].plus(loss{count: uint64(p.IntValue())})
+	}
+	for _, p := range values(last, "rdma.wqe.excess_time") {
+		cause := causeOf(p.Attributes())
+		losses[cause] = losses[cause].plus(loss{excess: time.Duration(p.DoubleValue()*1e9 + 0.5)})
+	}
+	return losses
+}
+
+func causeOf(attributes pcommon.Map) string {
+	cause, _ := attributes.Get(attributeSlowCause)
+	return cause.Str()
+}
+
+// Whatever is reported of what the kernel side counts, and whenever it is counted,
+// the sums over the causes are exactly what it counts, and nothing that was
+// counted under a cause is taken back.
+func TestCausesAddUpToTheCounts(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 2))
+			r := withCauses(t)
+			r.cfg.CollectionInterval = time.Duration(1+random.IntN(10)) * time.Second
+			r.start()
+			var counted loss
+			causes := map[string]loss{}
+			for range 60 {
+				for range random.IntN(20) {
+					stage := []verbs.Stage{verbs.StagePoll, verbs.StageDevice, verbs.StagePost}[random.IntN(3)]
+					c := slowIn(stage, trainer, uint32(stage))
+					one := loss{count: 1, excess: c.Excess()}
+					counted = counted.plus(one)
+					r.engine.set(slowSnapshot(trainer, counted), nil)
+					if random.IntN(4) == 0 {
+						continue // The kernel side counted it and did not report it.
+					}
+					r.engine.completions <- c
+					cause := map[verbs.Stage]string{verbs.StagePoll: "late_poller", verbs.StageDevice: "retransmission", verbs.StagePost: "unknown"}[stage]
+					causes[cause] = causes[cause].plus(one)
+				}
+				time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond)
+			}
+			r.shutdown()
+			got := lossesIn(t, r)
+			var sum loss
+			for cause, l := range got {
+				sum = sum.plus(l)
+				if cause != causeUnknown {
+					assert.Equal(t, causes[cause], l, "seed %d: %s", seed, cause)
+				}
+			}
+			assert.Equal(t, counted, sum, "seed %d", seed)
+			assertMonotonic(t, r)
+		})
+	}
+}
+
+func assertMonotonic(t *testing.T, r *rig) {
+	t.Helper()
+	before := map[string]int64{}
+	for _, metrics := range r.metrics.AllMetrics() {
+		for _, p := range values(metrics, "rdma.wqe.slow_completions") {
+			cause := causeOf(p.Attributes())
+			assert.GreaterOrEqual(t, p.IntValue(), before[cause], cause)
+			before[cause] = p.IntValue()
+		}
+	}
+}
+
+// A cause that comes before its completion is counted waits for it, but not for
+// ever.
+func TestCauseThatIsAheadOfTheCounts(t *testing.T) {
+	key := counterKey{trainer, "mlx5_0"}
+	b := causeBook{}
+	one := loss{count: 1, excess: 10}
+	b.add(map[counterKey]lossByCause{key: {"rnr": {count: 3, excess: 30}}})
+	assert.Equal(t, lossByCause{"rnr": one, "unknown": {}}, b.share(key, one))
+	b.add(nil)
+	assert.Equal(t, lossByCause{"rnr": one, "unknown": {}}, b.share(key, one))
+	b.add(nil)
+	assert.Equal(t, lossByCause{"unknown": one}, b.share(key, one))
+}
+
+// An address that may not come out is not in the words of a cause either.
+func TestPeersAreNotInVerdicts(t *testing.T) {
+	for _, allowed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			r := withCauses(t)
+			r.cfg.PeerAddresses = allowed
+			r.start()
+			r.engine.completions <- slowIn(verbs.StageDevice, trainer, 1)
+			r.shutdown()
+			out := otlp(t, r)
+			if allowed {
+				assert.Contains(t, out, "192.0.2.2")
+			} else {
+				assert.NotContains(t, out, "192.0.2.2")
+			}
+			assert.Contains(t, out, "retransmission")
+		})
+	}
+}
+
+// More queue pairs than may be held are exported all the same, as unknown.
+func TestWhatIsNotHeldIsExportedAsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withCauses(t)
+		r.start()
+		synctest.Wait()
+		for qpn := range uint32(maxHeldQueues) {
+			r.engine.completions <- slowIn(verbs.StagePoll, trainer, qpn+1)
+		}
+		late := slowIn(verbs.StagePoll, trainer, 0xffff)
+		late.Delivered += uint64(time.Second)
+		r.engine.completions <- late
+		r.shutdown()
+		spans := r.traces.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+		raw := spans.At(0).Attributes().AsRaw()
+		assert.EqualValues(t, 0xffff, raw[attributeQPNumber], "the slowest comes first")
+		assert.Equal(t, causeUnknown, raw[attributeSlowCause])
+	})
+}
+
+func TestOpenIncidentsAreAMetric(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withCauses(t)
+		r.start()
+		time.Sleep(8500 * time.Millisecond)
+		r.engine.completions <- slowIn(verbs.StagePoll, trainer, 1)
+		r.engine.completions <- slowIn(verbs.StagePoll, peer, 1)
+		time.Sleep(3 * time.Second)
+		all := r.metrics.AllMetrics()
+		points := values(all[len(all)-1], "rdma.active_incidents", attributeDevice, "mlx5_0", attributeSlowCause, "late_poller")
+		require.Len(t, points, 1)
+		assert.EqualValues(t, 2, points[0].IntValue(), "one in each process")
+		r.shutdown()
+	})
+}
+
+func TestHolderKeepsASample(t *testing.T) {
+	h := newHolder()
+	for i := range uint64(1000) {
+		c := slowIn(verbs.StagePoll, trainer, 1)
+		c.WRID = i
+		h.hold(&c)
+	}
+	bursts, refused := h.take()
+	require.Len(t, bursts, 1)
+	b := bursts[0]
+	assert.Zero(t, refused)
+	assert.EqualValues(t, 1000, b.reported)
+	assert.Equal(t, 1000*b.slow[0].Excess(), b.lost)
+	assert.Greater(t, len(b.slow), maxHeldOfQueue/2-1)
+	for i, c := range b.slow {
+		assert.Equal(t, uint64(i)*b.stride, c.WRID, "one of every so many, in order")
+	}
+	bursts, _ = h.take()
+	assert.Empty(t, bursts)
+}
+
+func TestAwaitEndsWithItsContext(t *testing.T) {
+	a := newAttributions()
+	a.reach(5)
+	a.await(t.Context(), 5)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a.await(ctx, 6)
+}
