@@ -150,5 +150,5 @@ func ratio(part, whole time.Duration) float64 {
 	if whole <= 0 {
 		return 0
 	}
-	return min(float64(part)/float64(whole), 1)
+	return min(max(float64(part)/float64(whole), 0), 1)
 }

@@ -118,9 +118,13 @@ func (c *networkCase) not() Judgement {
 	return c.Judgement
 }
 
-// is is the judgement with that confidence, as far as the rest allows it.
+// is is the judgement with that confidence, as far as the rest allows it: none
+// where nothing speaks for it.
 func (c *networkCase) is(confidence Confidence, explains float64) Judgement {
-	c.Confidence, c.Explains = min(confidence, c.ceiling), min(explains, 1)
+	if len(c.For) == 0 {
+		return c.not()
+	}
+	c.Confidence, c.Explains = min(confidence, c.ceiling), min(max(explains, 0), 1)
 	if c.Confidence == None {
 		c.Explains = 0
 	}

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -35,7 +36,8 @@ func (c *networkCase) weighSize(r retransmissions) (fits float64) {
 		c.misses(Possible, "the acknowledgement timeout of the queue pair")
 		return 1
 	}
-	most := time.Duration(r.gaps*float64(gapTime)) + time.Duration(r.timeouts*4*float64(timeout))
+	// The numbers are foreign: their product may be more than a duration holds.
+	most := time.Duration(min(r.gaps*float64(gapTime)+r.timeouts*4*float64(timeout), math.MaxInt64/2))
 	fits = 1
 	if late := c.lateness(); late > 0 {
 		fits = ratio(most, late)
@@ -84,7 +86,7 @@ func (c *networkCase) longPath(r retransmissions) bool {
 // round makes a duration readable: three or four digits.
 func round(d time.Duration) time.Duration {
 	for unit := time.Duration(1); ; unit *= 10 {
-		if d < 1000*unit {
+		if d/1000 < unit {
 			return d.Round(unit)
 		}
 	}

@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -62,7 +64,7 @@ func TestSleepOfThePoller(t *testing.T) {
 
 func TestRound(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0s", 999: "999ns", 1234567: "1.23ms", 67108864: "67.1ms", 1500 * time.Millisecond: "1.5s",
+		0: "0s", -5: "-5ns", math.MaxInt64: "2561111h6m40s", 999: "999ns", 1234567: "1.23ms", 67108864: "67.1ms", 1500 * time.Millisecond: "1.5s",
 	} {
 		if got := round(d).String(); got != want {
 			t.Errorf("%d: %s, want %s", d, got, want)
@@ -84,6 +86,32 @@ func TestLittleIsKnown(t *testing.T) {
 	} {
 		if got := Judge(b, networkCauses()); got.Confidence > Possible {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// Whatever the tracer saw of a process that cannot be trusted, it is judged: parts
+// are parts, and what is only possible or more has something for it.
+func TestWildBursts(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 7))
+	for range 2000 {
+		b := slow(1+random.IntN(5), time.Millisecond)
+		b.Counters = counted(mlx5(inHardware("local_ack_timeout_err", random.Uint64N(9)), inHardware("rnr_nak_retry_err", random.Uint64()>>1),
+			inEthtool("rx_prio[p]_pause", 9), inEthtool("outbound_pci_stalled_rd", random.Uint64N(200))))
+		b.Neighbours = Neighbours{Active: random.IntN(9), Slow: random.IntN(9), SlowOfPeer: random.IntN(9)}
+		each(b, func(r *verbs.Completion) {
+			r.Posted, r.Delivered, r.Known = random.Uint64(), random.Uint64(), verbs.StageSet(random.Uint32())
+			for stage := range r.Stages {
+				r.Stages[stage] = time.Duration(random.Uint64())
+			}
+			r.Busy, r.Path.AckTimeout = time.Duration(random.Uint64()), time.Duration(random.Uint64())
+			r.PollerScheduling.Runnable = time.Duration(random.Uint64())
+		})
+		for _, cause := range networkCauses() {
+			got := cause.judge(b)
+			if !(got.Explains >= 0 && got.Explains <= 1) || got.Confidence != None && len(got.For) == 0 {
+				t.Fatalf("%s: %+v\nof %+v", cause.Name, got, b)
+			}
 		}
 	}
 }
