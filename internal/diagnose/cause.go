@@ -44,5 +44,5 @@ const (
 
 // Causes returns all causes, the more specific first.
 func Causes() []Cause {
-	return []Cause{}
+	return hostCauses()
 }
