@@ -7,7 +7,7 @@ func applicationLateCause() Cause {
 		Name:    "application_late",
 		Title:   "application late",
 		Happens: "The process stopped to post although nothing is outstanding and it was last given something: its own work, such as a computation, takes long. It is not the network.",
-		Needs:   "a process that posted every second and then did not, and the order of its last post, completion and receive",
+		Needs:   "a process that posted every second and then did not, the order of its last post, completion and receive, and whether it is stopped",
 		For: []string{
 			"All sends are complete.",
 			"The last thing that happened was a receive that was delivered to the process: it is its turn.",
@@ -34,6 +34,7 @@ func judgeApplicationLate(b *Burst) Judgement {
 	}
 	o := &opinion{Judgement{Confidence: Likely}}
 	o.supports("sends.outstanding", "no send is outstanding, and none was posted for %s", short(idle.For))
+	o.weighStopped(b)
 	switch {
 	case idle.LastReceive > idle.Since:
 		o.supports("last.receive", "a receive was delivered %s after the last post", short(time.Duration(idle.LastReceive-idle.Since)))
@@ -44,6 +45,17 @@ func judgeApplicationLate(b *Burst) Judgement {
 		o.misses(Possible, "what the process waits for: writes of its peer into its memory are not seen")
 	}
 	return o.Judgement
+}
+
+// weighStopped notes whether the process is stopped: then nobody knows whether it
+// would have been late.
+func (o *opinion) weighStopped(b *Burst) {
+	switch {
+	case b.Poller == nil || b.Poller.State == 0:
+		o.misses(Possible, missingState)
+	case b.Poller.held():
+		o.opposes(Possible, "poller.state", "the polling thread is stopped")
+	}
 }
 
 // weighTurns asks whether a last receive means that it is the process's turn.

@@ -5,7 +5,7 @@ func peerLateCause() Cause {
 		Name:    "peer_late",
 		Title:   "peer late",
 		Happens: "The process has sent all it had, has posted receives, and nothing comes: the process at the other end is late. It is not this host, and hardly the network.",
-		Needs:   "a process that posted every second and then did not, the order of its last post, completion and receive, and its posted receives",
+		Needs:   "a process that posted every second and then did not, the order of its last post, completion and receive, its posted receives, and whether it is stopped",
 		For: []string{
 			"All sends are complete, and receives are posted.",
 			"The last thing that happened was a send of this process: it is the peer's turn.",
@@ -37,6 +37,7 @@ func judgePeerLate(b *Burst) Judgement {
 	}
 	o := &opinion{Judgement{Confidence: Likely}}
 	o.supports("sends.outstanding", "all sends are complete, and none was posted for %s", short(idle.For))
+	o.weighStopped(b)
 	o.supports("receives.outstanding", "%d receives are posted, and none was delivered since the last post", idle.ReceivesOutstanding)
 	switch {
 	case idle.LastReceive == 0:

@@ -66,10 +66,9 @@ func judgeStoppedSince(b *Burst, silence time.Duration) Judgement {
 	if poller == nil {
 		return lacking(missingState)
 	}
-	held := poller.State == 'T' || poller.State == 't'
 	if !poller.HasScheduling {
 		o := &opinion{}
-		if held {
+		if poller.held() {
 			o.Confidence = Possible
 			o.supports("poller.state", "the polling thread is stopped")
 		}
@@ -88,6 +87,9 @@ func judgeStoppedSince(b *Burst, silence time.Duration) Judgement {
 	}
 	return o.Judgement
 }
+
+// held reports whether the thread is stopped, by a signal or a debugger.
+func (p *Poller) held() bool { return p.State == 'T' || p.State == 't' }
 
 // oldestStuck is the send that has been outstanding for longest.
 func (b *Burst) oldestStuck() *verbs.Stuck {

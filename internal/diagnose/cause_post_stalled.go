@@ -31,16 +31,10 @@ func postStalledCause() Cause {
 }
 
 func judgePostStalled(b *Burst) Judgement {
-	if len(b.Slow) == 0 {
-		return Judgement{}
-	}
-	if !b.Knows(verbs.StagePost) {
-		return b.lackingReturn()
-	}
 	l := b.measure(posting)
 	o := gradedBy(l)
 	if o.Confidence == None {
-		return o.Judgement
+		return b.lackingReturn()
 	}
 	o.supports("stage.post", "%s of the excess time passed inside of post_send, up to %s of a request", percentage(l.Explains()), short(l.Longest))
 	o.weighPoster(b, l)

@@ -13,7 +13,7 @@ func sendQueueFullCause() Cause {
 			"Other queue pairs to the same peer are not slow.",
 		},
 		Against: []string{
-			"No post was refused, or the queue was not near its limit.",
+			"No post was refused, or the queue was not near its limit: providers return ENOMEM for too many scatter/gather elements or too much inline data as well.",
 			"A request was slow by itself, at the head of the queue: then the queue is full because of it.",
 			"The other queue pairs to the same peer are slow as well.",
 		},

@@ -104,7 +104,7 @@ func silence(edit func(*Idle)) *Burst {
 		HasReceives: true, ReceivesOutstanding: 16, Sends: 1000, Receives: 1000,
 	}
 	edit(idle)
-	return &Burst{Start: 52e9, End: 53e9, Idle: idle}
+	return &Burst{Start: 52e9, End: 53e9, Idle: idle, Poller: &Poller{State: 'S'}}
 }
 
 // quietCounters were read and show no trouble.

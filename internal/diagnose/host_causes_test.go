@@ -1,14 +1,16 @@
 package diagnose
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
-// A hostCase is a burst and who has to win, Unknown for nobody. The cause that it
-// is listed under is at most that sure of it.
+// A hostCase is a burst and which cause has to win, Unknown for none of the host,
+// "" for whichever. Where it wins, the cause that it is listed under is as sure as
+// that, else at most as sure.
 type hostCase struct {
 	burst *Burst
 	want  string
@@ -91,7 +93,10 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 		is: map[string]hostCase{
 			"doorbell":                 {slowOnes(3, lookedAt(400*usec, 0, 5*usec, 0)), "post_stalled", Certain},
 			"preempted while it posts": {slowOnes(3, lookedAt(4*msec, 0, 5*usec, 0), while(verbs.Scheduling{Runnable: 4 * msec})), "post_stalled", Certain},
-			"poster not known":         {slowOnes(3, lookedAt(400*usec, 0, 5*usec, 0), unknownScheduling), "post_stalled", Likely},
+			"some were not seen to return": {with(slowOnes(9, lookedAt(4*msec, 0, 5*usec, 0)), func(b *Burst) {
+				b.Slow = append(b.Slow, slowOnes(1, unlooked(400*usec)).Slow...)
+			}), "post_stalled", Certain},
+			"poster not known": {slowOnes(3, lookedAt(400*usec, 0, 5*usec, 0), unknownScheduling), "post_stalled", Likely},
 		},
 		isNot: map[string]hostCase{
 			"posts are fast":           {slowOnes(3, lookedAt(usec, 0, 400*usec, 0)), Unknown, None},
@@ -269,6 +274,7 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 			"waits for nothing":  {silence(func(i *Idle) { itsTurn(i); i.ReceivesOutstanding, i.Sends = 0, 1 }), "application_late", Likely},
 			"turns not known":    {silence(func(i *Idle) { itsTurn(i); i.Sends, i.Receives = 0, 0 }), "application_late", Possible},
 			"never receives":     {silence(func(i *Idle) { i.ReceivesOutstanding, i.Receives = 0, 0 }), "application_late", Possible},
+			"it may be stopped":  {with(silence(itsTurn), func(b *Burst) { b.Poller = nil }), "application_late", Possible},
 			"receives not known": {silence(func(i *Idle) { i.HasReceives = false }), "application_late", Possible},
 		},
 		isNot: map[string]hostCase{
@@ -280,7 +286,8 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 			"stopped": {with(silence(itsTurn), func(b *Burst) {
 				b.Poller = &Poller{State: 'T', Scheduling: verbs.Scheduling{Stopped: 2990 * msec}, HasScheduling: true}
 			}), "poller_stopped", Likely},
-			"registering": {with(silence(itsTurn), registers(100, 2900*msec)), "memory_registration", Likely},
+			"stopped, not known since when": {with(silence(itsTurn), func(b *Burst) { b.Poller.State = 'T' }), "poller_stopped", Possible},
+			"registering":                   {with(silence(itsTurn), registers(100, 2900*msec)), "memory_registration", Likely},
 		},
 	},
 	"peer_late": {
@@ -295,7 +302,8 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 			"sends are outstanding": {silence(func(i *Idle) { peersTurn(i); i.SendsOutstanding = 1 }), Unknown, None},
 		},
 		looksLike: map[string]hostCase{
-			"this one's turn": {silence(itsTurn), "application_late", None},
+			"this one's turn":               {silence(itsTurn), "application_late", None},
+			"stopped, not known since when": {with(silence(peersTurn), func(b *Burst) { b.Poller.State = 'T' }), "poller_stopped", Possible},
 		},
 	},
 	"hang": {
@@ -315,12 +323,15 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 			"stopped": {with(stuckOne(3*time.Second, &Poller{State: 'T', Scheduling: verbs.Scheduling{Stopped: 2999 * msec}, HasScheduling: true}), quiet), "poller_stopped", Possible},
 			"the device sends again": {with(stuckOne(3*time.Second, &Poller{State: 'R'}), quiet, func(b *Burst) {
 				b.Counters.grew[counterKey{"hw_counters", "rnr_nak_retry_err"}] = 4
-			}), "hang", Possible},
+			}), "", Possible},
 		},
 	},
 }
 
 func TestHostCauses(t *testing.T) {
+	if len(hostCases) != len(hostCauses()) {
+		t.Errorf("cases of %d causes, of %d", len(hostCases), len(hostCauses()))
+	}
 	for _, cause := range hostCauses() {
 		cases := hostCases[cause.Name]
 		for kind, some := range map[string]map[string]hostCase{"for": cases.is, "against": cases.isNot, "look-alike": cases.looksLike} {
@@ -336,15 +347,29 @@ func TestHostCauses(t *testing.T) {
 
 func checkHostCase(t *testing.T, cause *Cause, kind string, c hostCase) {
 	t.Helper()
-	got := Judge(c.burst, hostCauses())
+	got := Judge(c.burst, Causes())
 	own := cause.judge(c.burst)
-	if got.Cause != c.want {
-		t.Errorf("the cause is %s (%s, explains %.2f), want %s: %+v", got.Cause, got.Confidence, got.Explains, c.want, got)
+	if !c.wonBy(got) {
+		t.Errorf("the cause is %s (%s, explains %.2f), want %q: %+v", got.Cause, got.Confidence, got.Explains, c.want, got)
 	}
 	if kind == "for" && c.want == cause.Name && got.Confidence != c.sure {
 		t.Errorf("it is %q, want %q: %+v", got.Confidence, c.sure, got)
 	}
 	if kind != "for" && own.Confidence > c.sure {
 		t.Errorf("%s calls itself %q, want at most %q: %+v", cause.Name, own.Confidence, c.sure, own)
+	}
+}
+
+// wonBy reports whether that is the verdict. Where no cause of the host is to be
+// named, one of the network may be possible.
+func (c *hostCase) wonBy(got Verdict) bool {
+	ofHost := slices.ContainsFunc(hostCauses(), func(cause Cause) bool { return cause.Name == got.Cause })
+	switch c.want {
+	case "":
+		return true
+	case Unknown:
+		return !ofHost && got.Confidence <= Possible
+	default:
+		return got.Cause == c.want
 	}
 }
