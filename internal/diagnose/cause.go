@@ -25,6 +25,10 @@ type Cause struct {
 	// Consequences are the names of causes that this one brings about: their
 	// evidence is no doubt about it.
 	Consequences []string
+	// PerProcess is true of what happens in one process, such as a poller that is
+	// late: each process then has incidents of its own. What happens to a device
+	// is one incident for all that use it.
+	PerProcess bool
 
 	// judge says of a burst whether it is this. It must not keep the burst.
 	judge func(*Burst) Judgement

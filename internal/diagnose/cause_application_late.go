@@ -23,6 +23,7 @@ func applicationLateCause() Cause {
 		Remedy:     "Look at the computation, data loading or checkpoint of this process: its work requests were not slow.",
 		Source:     []string{"https://github.com/NVIDIA/nccl/issues/1324", "https://github.com/NVIDIA/nccl/issues/349"},
 		Proven:     Recorded,
+		PerProcess: true,
 		judge:      judgeApplicationLate,
 	}
 }

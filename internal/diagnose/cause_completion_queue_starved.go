@@ -22,6 +22,7 @@ func completionQueueStarvedCause() Cause {
 		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_poll_cq.3.html", "https://github.com/apache/brpc/issues/3202"},
 		Proven:       Recorded,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
+		PerProcess:   true,
 		judge:        judgeCompletionQueueStarved,
 	}
 }

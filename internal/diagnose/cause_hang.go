@@ -28,6 +28,7 @@ func hangCause() Cause {
 		Source:       []string{"https://github.com/NVIDIA/nccl/issues/1730", "https://github.com/NVIDIA/nccl/issues/1557"},
 		Proven:       Recorded,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
+		PerProcess:   true,
 		judge:        judgeHang,
 	}
 }

@@ -22,6 +22,7 @@ func interruptLateCause() Cause {
 		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_req_notify_cq.3.html", "https://docs.kernel.org/networking/net_dim.html", "https://docs.kernel.org/core-api/irq/irq-affinity.html"},
 		Proven:       Recorded,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
+		PerProcess:   true,
 		judge:        judgeInterruptLate,
 	}
 }

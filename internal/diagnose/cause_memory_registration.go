@@ -21,6 +21,7 @@ func memoryRegistrationCause() Cause {
 		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_reg_mr.3.html", "https://docs.kernel.org/core-api/pin_user_pages.html"},
 		Proven:       Recorded,
 		Consequences: []string{"application_late", "peer_late", "poller_busy", "poller_asleep", "send_queue_full", "send_queue_backlog"},
+		PerProcess:   true,
 		judge:        judgeMemoryRegistration,
 	}
 }

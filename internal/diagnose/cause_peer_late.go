@@ -21,6 +21,7 @@ func peerLateCause() Cause {
 		Remedy:     "Look at the peer: which process it is, and what it does.",
 		Source:     []string{"https://github.com/NVIDIA/nccl/issues/1324", "https://github.com/NVIDIA/nccl/issues/1730"},
 		Proven:     Recorded,
+		PerProcess: true,
 		judge:      judgePeerLate,
 	}
 }

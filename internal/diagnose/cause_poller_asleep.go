@@ -21,6 +21,7 @@ func pollerAsleepCause() Cause {
 		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_get_cq_event.3.html", "https://man7.org/linux/man-pages/man3/ibv_poll_cq.3.html"},
 		Proven:       Recorded,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
+		PerProcess:   true,
 		judge:        judgePollerAsleep,
 	}
 }

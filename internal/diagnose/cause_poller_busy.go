@@ -21,6 +21,7 @@ func pollerBusyCause() Cause {
 		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_poll_cq.3.html", "https://github.com/NVIDIA/nccl/issues/1426"},
 		Proven:       Recorded,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
+		PerProcess:   true,
 		judge:        judgePollerBusy,
 	}
 }

@@ -27,6 +27,7 @@ func pollerIdleStateCause() Cause {
 		Source:       []string{"https://docs.kernel.org/admin-guide/pm/cpuidle.html", "https://github.com/linux-rdma/perftest/issues/172"},
 		Proven:       Recorded,
 		Consequences: []string{"interrupt_late"},
+		PerProcess:   true,
 		judge:        judgePollerIdleState,
 	}
 }

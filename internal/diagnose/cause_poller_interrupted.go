@@ -20,6 +20,7 @@ func pollerInterruptedCause() Cause {
 		Source:       []string{"https://docs.kernel.org/networking/scaling.html", "https://docs.kernel.org/core-api/irq/irq-affinity.html"},
 		Proven:       Recorded,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
+		PerProcess:   true,
 		judge:        judgePollerInterrupted,
 	}
 }

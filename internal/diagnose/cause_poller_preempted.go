@@ -22,6 +22,7 @@ func pollerPreemptedCause() Cause {
 		Source:       []string{"https://docs.kernel.org/scheduler/sched-eevdf.html", "https://github.com/NVIDIA/nccl/issues/2033", "https://github.com/NVIDIA/nccl/issues/2182"},
 		Proven:       Recorded,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
+		PerProcess:   true,
 		judge:        judgePollerPreempted,
 	}
 }

@@ -26,6 +26,7 @@ func pollerStoppedCause() Cause {
 		Source:       []string{"https://man7.org/linux/man-pages/man7/signal.7.html", "https://man7.org/linux/man-pages/man2/ptrace.2.html"},
 		Proven:       Recorded,
 		Consequences: []string{"hang", "application_late", "peer_late", "send_queue_full", "send_queue_backlog", "post_stalled"},
+		PerProcess:   true,
 		judge:        judgePollerStopped,
 	}
 }

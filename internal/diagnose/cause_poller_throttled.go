@@ -27,6 +27,7 @@ func pollerThrottledCause() Cause {
 		Source:       []string{"https://docs.kernel.org/scheduler/sched-bwc.html", "https://docs.kernel.org/admin-guide/cgroup-v2.html"},
 		Proven:       Recorded,
 		Consequences: []string{"post_stalled", "send_queue_full", "send_queue_backlog"},
+		PerProcess:   true,
 		judge:        judgePollerThrottled,
 	}
 }

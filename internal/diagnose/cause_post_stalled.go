@@ -26,6 +26,7 @@ func postStalledCause() Cause {
 		Source:       []string{"https://manpages.debian.org/trixie/libibverbs-dev/ibv_alloc_td.3.en.html", "https://github.com/linux-rdma/rdma-core/commit/1e8a68e43cbab456ff793e4f31688dd556ad6d0a"},
 		Proven:       Recorded,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
+		PerProcess:   true,
 		judge:        judgePostStalled,
 	}
 }

@@ -26,6 +26,7 @@ func sendQueueBacklogCause() Cause {
 		Remedy:     "Post less at once or over more queue pairs, and signal more often; the time of one request is the depth times what each takes.",
 		Source:     []string{"https://github.com/NVIDIA/nccl/issues/1378", "https://github.com/apache/brpc/pull/3145", "https://man7.org/linux/man-pages/man3/ibv_post_send.3.html"},
 		Proven:     Recorded,
+		PerProcess: true,
 		judge:      judgeSendQueueBacklog,
 	}
 }

@@ -23,6 +23,7 @@ func sendQueueFullCause() Cause {
 		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_post_send.3.html", "https://github.com/apache/brpc/issues/3202", "https://github.com/apache/brpc/issues/3132", "https://github.com/spdk/spdk/issues/3195"},
 		Proven:       Recorded,
 		Consequences: []string{"send_queue_backlog"},
+		PerProcess:   true,
 		judge:        judgeSendQueueFull,
 	}
 }

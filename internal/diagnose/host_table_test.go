@@ -51,12 +51,15 @@ func checkWhole(t *testing.T, cause Cause) {
 	}
 }
 
-func TestConsequencesOfTheHostExist(t *testing.T) {
+func TestCausesOfTheHost(t *testing.T) {
 	known := map[string]bool{}
 	for _, cause := range hostCauses() {
 		known[cause.Name] = true
 	}
 	for _, cause := range hostCauses() {
+		if !cause.PerProcess {
+			t.Errorf("%s is no matter of one process", cause.Name)
+		}
 		for _, consequence := range cause.Consequences {
 			if !known[consequence] || consequence == cause.Name {
 				t.Errorf("%s has the consequence %s", cause.Name, consequence)
