@@ -75,6 +75,10 @@ type Idle struct {
 	// device; the latter means something when HasReceives.
 	SendsOutstanding, ReceivesOutstanding uint64
 	HasReceives                           bool
+	// Ordered is true when Since is the last post itself, rather than the completion
+	// of one, and LastReceive the delivery itself, rather than when it was noticed:
+	// then their order says who was the last to say something.
+	Ordered bool
 	// Sends and Receives are how many it posted and how many were delivered to it
 	// in the seconds of Active; 0 and 0 when that is not known.
 	Sends, Receives uint64
@@ -131,6 +135,9 @@ type Neighbours struct {
 	// ActiveOfThread and SlowOfThread are those whose completions the same thread
 	// takes from another Completion Queue.
 	ActiveOfThread, SlowOfThread int
+	// ThreadsKnown is true when it is known of all active queue pairs of the process
+	// which thread takes their completions, so that ActiveOfThread is all of them.
+	ThreadsKnown bool
 	// QueuePairs counts all on the device, whoever they are of.
 	QueuePairs int
 }

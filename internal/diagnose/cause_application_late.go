@@ -37,6 +37,10 @@ func judgeApplicationLate(b *Burst) Judgement {
 	o.supports("sends.outstanding", "no send is outstanding, and none was posted for %s", short(idle.For))
 	o.weighStopped(b)
 	switch {
+	case idle.peerKeptSending():
+		o.supports("peer.active", "the peer kept sending for %s after the last post", short(time.Duration(idle.LastReceive-idle.Since)))
+	case !idle.Ordered:
+		o.misses(Possible, missingOrder)
 	case idle.LastReceive > idle.Since:
 		o.supports("last.receive", "a receive was delivered %s after the last post", short(time.Duration(idle.LastReceive-idle.Since)))
 		o.weighTurns(idle)
@@ -62,8 +66,6 @@ func (o *opinion) weighStopped(b *Burst) {
 // weighTurns asks whether a last receive means that it is the process's turn.
 func (o *opinion) weighTurns(idle *Idle) {
 	switch {
-	case idle.peerKeptSending():
-		o.supports("peer.active", "the peer kept sending after that")
 	case idle.HasReceives && idle.ReceivesOutstanding == 0:
 		o.supports("receives.outstanding", "no receive is posted: it waits for none")
 	case idle.takesTurns():
@@ -73,14 +75,17 @@ func (o *opinion) weighTurns(idle *Idle) {
 	}
 }
 
-// peerKeptSending reports whether receives were delivered for half of the silence
-// and for more than a second of it.
+// noticed is within what time a receive is noticed.
+const noticed = 2 * time.Second
+
+// peerKeptSending reports whether receives were delivered for half of the silence,
+// and for longer than it takes to notice one.
 func (i *Idle) peerKeptSending() bool {
 	if i.LastReceive <= i.Since {
 		return false
 	}
 	kept := time.Duration(i.LastReceive - i.Since)
-	return kept > time.Second && kept > i.For/2
+	return kept > noticed && kept > i.For/2
 }
 
 // turns is how many sends and receives have to be counted to see that they come
@@ -93,8 +98,8 @@ func (i *Idle) takesTurns() bool {
 	return less >= turns && more-less <= more/10
 }
 
-// waitsForPeer reports whether the process said something last and has posted
-// receives.
+// waitsForPeer reports whether the process may have said something last, and has
+// posted receives.
 func (i *Idle) waitsForPeer() bool {
-	return i.HasReceives && i.ReceivesOutstanding > 0 && i.LastReceive <= i.Since
+	return i.HasReceives && i.ReceivesOutstanding > 0 && (!i.Ordered || i.LastReceive <= i.Since)
 }

@@ -38,8 +38,10 @@ func judgeCompletionQueueStarved(b *Burst) Judgement {
 		return b.unscheduled()
 	case n.QueuePairs == 0:
 		return lacking(missingNeighbours)
-	case n.ActiveOfThread == 0 || n.SlowOfThread > 0:
+	case n.SlowOfThread > 0, n.ActiveOfThread == 0 && !n.elsewhere():
 		return Judgement{}
+	case n.ActiveOfThread == 0 && n.Slow > n.SlowOfCQ:
+		return lacking(missingThreads)
 	}
 	l := b.ownLateness(away)
 	o := gradedBy(l)
@@ -48,7 +50,11 @@ func judgeCompletionQueueStarved(b *Burst) Judgement {
 	}
 	o.limit(Likely)
 	o.supports("stage.poll", "for %s of the excess time the polling thread was on its CPU and did not poll this Completion Queue", percentage(l.Explains()))
-	o.supports("neighbours.thread", "meanwhile it took completions of %d queue pairs from other Completion Queues, none of them slow", n.ActiveOfThread)
+	if n.ActiveOfThread > 0 {
+		o.supports("neighbours.thread", "meanwhile it took completions of %d queue pairs from other Completion Queues, none of them slow", n.ActiveOfThread)
+	} else {
+		o.misses(Possible, missingThreads)
+	}
 	if n.SlowOfCQ < n.ActiveOfCQ {
 		o.opposes(Possible, "neighbours.cq", "only %d of %d other queue pairs of the Completion Queue were slow", n.SlowOfCQ, n.ActiveOfCQ)
 	}

@@ -33,14 +33,16 @@ func judgePeerLate(b *Burst) Judgement {
 		return Judgement{}
 	case !idle.HasReceives:
 		return lacking("how many receives are posted: the queue pair was not seen from its start")
-	case !idle.waitsForPeer():
+	case !idle.waitsForPeer(), idle.peerKeptSending():
 		return Judgement{}
 	}
 	o := &opinion{Judgement{Confidence: Likely}}
 	o.supports("sends.outstanding", "all sends are complete, and none was posted for %s", short(idle.For))
 	o.weighStopped(b)
-	o.supports("receives.outstanding", "%d receives are posted, and none was delivered since the last post", idle.ReceivesOutstanding)
+	o.supports("receives.outstanding", "%d receives are posted", idle.ReceivesOutstanding)
 	switch {
+	case !idle.Ordered:
+		o.misses(Possible, missingOrder)
 	case idle.LastReceive == 0:
 		o.misses(Possible, "whether the peer ever answers: no receive was seen")
 	case idle.LastDelivery < idle.Since:
@@ -48,7 +50,7 @@ func judgePeerLate(b *Burst) Judgement {
 	case !idle.takesTurns():
 		o.misses(Possible, "whose turn it was: sends and receives do not come one for one, or were not counted")
 	default:
-		o.supports("turns", "before, it posted %d sends for %d receives, so that it was the peer's turn", idle.Sends, idle.Receives)
+		o.supports("turns", "no receive was delivered since the last post; before, it posted %d sends for %d receives, so that it was the peer's turn", idle.Sends, idle.Receives)
 	}
 	return o.Judgement
 }

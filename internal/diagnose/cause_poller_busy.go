@@ -44,10 +44,18 @@ func judgePollerBusy(b *Burst) Judgement {
 		o.misses(Possible, missingNeighbours)
 	case n.ActiveOfThread > 0 && n.SlowOfThread == 0:
 		o.opposes(Possible, "neighbours.thread", "the thread took completions of %d queue pairs from other Completion Queues, none of them slow", n.ActiveOfThread)
+	case n.elsewhere():
+		o.misses(Possible, missingThreads)
 	case n.SlowOfThread > 0:
 		o.supports("neighbours.thread", "%d of %d queue pairs of its other Completion Queues were slow as well", n.SlowOfThread, n.ActiveOfThread)
 	}
 	return o.Judgement
+}
+
+// elsewhere reports whether the thread may take completions of queue pairs of which
+// that is not known.
+func (n *Neighbours) elsewhere() bool {
+	return !n.ThreadsKnown && n.Active > n.ActiveOfCQ+n.ActiveOfThread
 }
 
 // lackingLook is the judgement of a cause that a thread on its CPU did not poll,

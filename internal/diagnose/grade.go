@@ -67,6 +67,8 @@ const (
 	missingThrottling = "whether the CPU quota of the thread's cgroup ran out"
 	missingSteal      = "whether a hypervisor took the CPU away"
 	missingNeighbours = "what the other queue pairs of the device did"
+	missingOrder      = "whether the last receive was delivered before or after the last post"
+	missingThreads    = "which threads take the completions of the process's other queue pairs"
 	missingState      = "what the polling thread does"
 	missingSleep      = "whether the thread slept for a time of its own choice or until it was told of the completion"
 )

@@ -24,7 +24,7 @@ func slowOnes(n int, of stages, edits ...func(*verbs.Completion)) *Burst {
 		End:   2e9,
 		Queue: &verbs.QueueInfo{Limit: 128},
 		Neighbours: Neighbours{
-			Active: 4, ActiveOfPeer: 2, ActiveOfCQ: 1, QueuePairs: 5,
+			Active: 4, ActiveOfPeer: 2, ActiveOfCQ: 1, QueuePairs: 5, ThreadsKnown: true,
 		},
 		Baseline:   &Baseline{Median: 5 * usec, P99: 20 * usec, Samples: 10000},
 		Throttling: &Throttling{},
@@ -101,7 +101,7 @@ func stuckOne(age time.Duration, p *Poller) *Burst {
 func silence(edit func(*Idle)) *Burst {
 	idle := &Idle{
 		Active: 10 * time.Second, Since: 50e9, For: 3 * time.Second, LastDelivery: 50e9 + 10_000,
-		HasReceives: true, ReceivesOutstanding: 16, Sends: 1000, Receives: 1000,
+		HasReceives: true, ReceivesOutstanding: 16, Ordered: true, Sends: 1000, Receives: 1000,
 	}
 	edit(idle)
 	return &Burst{Start: 52e9, End: 53e9, Idle: idle, Poller: &Poller{State: 'S'}}

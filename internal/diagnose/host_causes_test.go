@@ -132,7 +132,10 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 	"completion_queue_starved": {
 		is: map[string]hostCase{
 			"the other one is fast": {with(slowOnes(5, lookedAt(usec, 0, 5*usec, 3*msec)), otherCQ(4, 0)), "completion_queue_starved", Likely},
-			"once":                  {with(slowOnes(1, lookedAt(usec, 0, 5*usec, 3*msec)), otherCQ(4, 0)), "completion_queue_starved", Possible},
+			"threads not known": {with(slowOnes(5, lookedAt(usec, 0, 5*usec, 3*msec)), otherCQ(0, 0), func(b *Burst) {
+				b.Neighbours.ThreadsKnown, b.Neighbours.Slow = false, 1
+			}), "completion_queue_starved", Possible},
+			"once": {with(slowOnes(1, lookedAt(usec, 0, 5*usec, 3*msec)), otherCQ(4, 0)), "completion_queue_starved", Possible},
 		},
 		isNot: map[string]hostCase{
 			"no other one":       {slowOnes(5, lookedAt(usec, 0, 5*usec, 3*msec)), "poller_busy", None},
@@ -208,7 +211,10 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 	},
 	"poller_busy": {
 		is: map[string]hostCase{
-			"computes":                       {slowOnes(3, lookedAt(usec, 0, 5*usec, 3*msec)), "poller_busy", Likely},
+			"computes": {slowOnes(3, lookedAt(usec, 0, 5*usec, 3*msec)), "poller_busy", Likely},
+			"other queues, threads unknown": {with(slowOnes(3, lookedAt(usec, 0, 5*usec, 3*msec)), func(b *Burst) {
+				b.Neighbours.ThreadsKnown, b.Neighbours.Slow = false, 1
+			}), "poller_busy", Possible},
 			"a hypervisor is not asked":      {with(slowOnes(3, lookedAt(usec, 0, 5*usec, 3*msec)), func(b *Burst) { b.Stolen = nil }), "poller_busy", Possible},
 			"a hypervisor took the CPU away": {with(slowOnes(3, lookedAt(usec, 0, 5*usec, 3*msec)), func(b *Burst) { *b.Stolen = 10 * msec }), "poller_busy", Possible},
 		},
@@ -270,10 +276,11 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 	"application_late": {
 		is: map[string]hostCase{
 			"its turn":           {silence(itsTurn), "application_late", Likely},
-			"the peer goes on":   {silence(func(i *Idle) { itsTurn(i); i.LastReceive, i.Sends = i.Since+2e9, 1 }), "application_late", Likely},
+			"the peer goes on":   {silence(func(i *Idle) { itsTurn(i); i.LastReceive, i.Sends, i.Ordered = i.Since+2.5e9, 1, false }), "application_late", Likely},
 			"waits for nothing":  {silence(func(i *Idle) { itsTurn(i); i.ReceivesOutstanding, i.Sends = 0, 1 }), "application_late", Likely},
 			"turns not known":    {silence(func(i *Idle) { itsTurn(i); i.Sends, i.Receives = 0, 0 }), "application_late", Possible},
 			"never receives":     {silence(func(i *Idle) { i.ReceivesOutstanding, i.Receives = 0, 0 }), "application_late", Possible},
+			"order not known":    {silence(func(i *Idle) { itsTurn(i); i.Ordered = false }), "application_late", Possible},
 			"it may be stopped":  {with(silence(itsTurn), func(b *Burst) { b.Poller = nil }), "application_late", Possible},
 			"receives not known": {silence(func(i *Idle) { i.HasReceives = false }), "application_late", Possible},
 		},
@@ -296,6 +303,8 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 		},
 		isNot: map[string]hostCase{
 			"it never answered":     {silence(func(*Idle) {}), "application_late", Possible},
+			"order not known":       {silence(func(i *Idle) { peersTurn(i); i.Ordered = false }), "application_late", Possible},
+			"the peer goes on":      {silence(func(i *Idle) { peersTurn(i); i.LastReceive, i.Ordered = i.Since+2.5e9, false }), "application_late", None},
 			"turns not known":       {silence(func(i *Idle) { peersTurn(i); i.Sends = 0 }), "application_late", Possible},
 			"last send not seen":    {silence(func(i *Idle) { peersTurn(i); i.LastDelivery = i.Since - 1 }), "application_late", Possible},
 			"nothing is posted":     {silence(func(i *Idle) { peersTurn(i); i.ReceivesOutstanding = 0 }), "application_late", None},

@@ -70,12 +70,12 @@ func (d dice) burst() *Burst {
 	if len(b.Slow)+len(b.Stuck) == 0 {
 		b.Idle = &Idle{
 			Since: d.count(), For: d.time(), LastDelivery: d.count(), LastReceive: d.count(), SendsOutstanding: d.count(),
-			ReceivesOutstanding: d.count(), HasReceives: d.yes(), Sends: d.count(), Receives: d.count(),
+			ReceivesOutstanding: d.count(), HasReceives: d.yes(), Ordered: d.yes(), Sends: d.count(), Receives: d.count(),
 		}
 	}
 	b.Neighbours = Neighbours{
 		Active: d.IntN(4), Slow: d.IntN(4), ActiveOfPeer: d.IntN(3), SlowOfPeer: d.IntN(3), ActiveOfCQ: d.IntN(3),
-		SlowOfCQ: d.IntN(3), ActiveOfThread: d.IntN(3), SlowOfThread: d.IntN(3), QueuePairs: d.IntN(9),
+		SlowOfCQ: d.IntN(3), ActiveOfThread: d.IntN(3), SlowOfThread: d.IntN(3), QueuePairs: d.IntN(9), ThreadsKnown: d.yes(),
 	}
 	if d.yes() {
 		b.Queue, b.Throttling = &verbs.QueueInfo{Limit: uint32(d.count())}, &Throttling{Count: d.count(), Time: d.time()}
