@@ -23,6 +23,11 @@ type Burst struct {
 	// the device.
 	Idle *Idle
 
+	// Stamped is true when StagePoll of Slow may be from the device's time stamps of
+	// its CQ entries: then it is exact, and a thread that slept in it may have slept
+	// until the device told it. Else it is an upper bound.
+	Stamped bool
+
 	// Queue is the queue pair at the end of the window.
 	Queue *verbs.QueueInfo
 	// Neighbours are the other queue pairs on the device in the window.
@@ -43,6 +48,13 @@ type Burst struct {
 	// Throttling is what the CPU quota of the poller's cgroup, or of one above it,
 	// took away in the window.
 	Throttling *Throttling
+	// Poller is the thread that last took a completion of the queue pair.
+	Poller *Poller
+	// Stolen is for how long a hypervisor took the poller's CPU away in the window:
+	// "steal" of /proc/stat, which counts hundredths of a second.
+	Stolen *time.Duration
+	// CPUIdle is the deepest idle state that the poller's CPU was in.
+	CPUIdle *CPUIdle
 	// Device is where it happened.
 	Device *Device
 	// Counters are of the device and the port.
@@ -67,6 +79,52 @@ type Idle struct {
 	// device; the latter means something when HasReceives.
 	SendsOutstanding, ReceivesOutstanding uint64
 	HasReceives                           bool
+	// Ordered is true when Since is the last post itself, rather than the completion
+	// of one, and LastReceive the delivery itself, rather than when it was noticed:
+	// then their order says who was the last to say something.
+	Ordered bool
+	// Sends and Receives are how many it posted and how many were delivered to it
+	// in the seconds of Active; 0 and 0 when that is not known.
+	Sends, Receives uint64
+}
+
+// Poller is a thread that takes completions, at the end of the window.
+type Poller struct {
+	Thread verbs.Thread
+	// State is its state in /proc/PID/task/TID/stat: 'R' runs or wants to, 'S'
+	// sleeps, 'D' is held up in the kernel, 'T' and 't' are stopped by a signal and
+	// by a debugger. 0 when it is not known.
+	State byte
+	// Wait is what it sleeps for between polls.
+	Wait Wait
+	// Scheduling is since the post of the oldest of Stuck, or over the window when
+	// nothing is stuck, with the absence that lasts. It means something when
+	// HasScheduling.
+	Scheduling    verbs.Scheduling
+	HasScheduling bool
+}
+
+// Wait is what a thread sleeps for.
+type Wait uint8
+
+// The waits.
+const (
+	// WaitUnknown: it was not seen asleep, or not in what.
+	WaitUnknown Wait = iota
+	// WaitEvent ends when something happens, such as the event of a completion:
+	// /proc/PID/task/TID/wchan is ib_uverbs_event_read, ep_poll or the like.
+	WaitEvent
+	// WaitTimer ends when a time of its own choice is over: hrtimer_nanosleep.
+	WaitTimer
+)
+
+// CPUIdle is an idle state of a CPU, from /sys/devices/system/cpu/cpuN/cpuidle.
+type CPUIdle struct {
+	// State is its name, such as "C6". Latency is how long the CPU needs to leave
+	// it, Entered how often it was in it in the window.
+	State   string
+	Latency time.Duration
+	Entered uint64
 }
 
 // Neighbours is what the other queue pairs on the device did in the window.
@@ -81,6 +139,9 @@ type Neighbours struct {
 	// ActiveOfThread and SlowOfThread are those whose completions the same thread
 	// takes from another Completion Queue.
 	ActiveOfThread, SlowOfThread int
+	// ThreadsKnown is true when it is known of all active queue pairs of the process
+	// which thread takes their completions, so that ActiveOfThread is all of them.
+	ThreadsKnown bool
 	// QueuePairs counts all on the device, whoever they are of.
 	QueuePairs int
 }

@@ -55,5 +55,5 @@ const (
 
 // Causes returns all causes, the more specific first.
 func Causes() []Cause {
-	return networkCauses()
+	return append(hostCauses(), networkCauses()...)
 }

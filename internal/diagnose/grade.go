@@ -1,0 +1,85 @@
+package diagnose
+
+import (
+	"fmt"
+	"time"
+)
+
+// Which part of the excess a mechanism has to account for.
+const (
+	most  = 0.8 // to be the cause
+	half  = 0.5 // to be the cause, when without it nothing would have been slow
+	aPart = 0.2 // to be mentioned
+)
+
+// grade is how sure a mechanism that was measured is the cause. It is certain when
+// it accounts for most of the excess and, but for it, most of the requests would
+// not have been slow: else something else was slow as well, and may have brought
+// it about that the mechanism could touch the request at all.
+func (l lateness) grade() Confidence {
+	spared := l.Requests > 0 && float64(l.Spared) >= most*float64(l.Requests)
+	switch explains := l.Explains(); {
+	case explains >= most && spared && !l.Inferred:
+		return Certain
+	case explains >= most, explains >= half && spared:
+		return Likely
+	case explains >= aPart:
+		return Possible
+	default:
+		return None
+	}
+}
+
+// opinion is a judgement under way.
+type opinion struct{ Judgement }
+
+// gradedBy begins with what was measured.
+func gradedBy(l lateness) *opinion {
+	return &opinion{Judgement{Confidence: l.grade(), Explains: l.Explains()}}
+}
+
+// supports notes evidence for it.
+func (o *opinion) supports(name, format string, args ...any) {
+	o.For = append(o.For, Evidence{Name: name, Text: fmt.Sprintf(format, args...)})
+}
+
+// opposes notes evidence against it, with which it is at most that sure.
+func (o *opinion) opposes(limit Confidence, name, format string, args ...any) {
+	o.Against = append(o.Against, Evidence{Name: name, Text: fmt.Sprintf(format, args...)})
+	o.limit(limit)
+}
+
+// misses notes what is not known, without which it is at most that sure.
+func (o *opinion) misses(limit Confidence, what string) {
+	o.Missing = append(o.Missing, what)
+	o.limit(limit)
+}
+
+func (o *opinion) limit(limit Confidence) { o.Confidence = min(o.Confidence, limit) }
+
+// lacking is the judgement when what is needed most is not known.
+func lacking(what ...string) Judgement { return Judgement{Missing: what} }
+
+// What would tell, and is often not known.
+const (
+	missingScheduling = "what the kernel did with the polling thread meanwhile"
+	missingLook       = "when the thread last polled in vain: between the moments at which polls are watched, that is known only of threads that were off their CPU"
+	missingThrottling = "whether the CPU quota of the thread's cgroup ran out"
+	missingSteal      = "whether a hypervisor took the CPU away"
+	missingNeighbours = "what the other queue pairs of the device did"
+	missingOrder      = "whether the last receive was delivered before or after the last post"
+	missingThreads    = "which threads take the completions of the process's other queue pairs"
+	missingState      = "what the polling thread does"
+	missingSleep      = "whether the thread slept for a time of its own choice or until it was told of the completion"
+)
+
+// short is a duration for people, of three digits.
+func short(d time.Duration) string {
+	unit := time.Nanosecond
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit).String()
+}
+
+func percentage(part float64) string { return fmt.Sprintf("%.0f %%", 100*part) }
