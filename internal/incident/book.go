@@ -35,6 +35,9 @@ func (s State) String() string {
 type Record struct {
 	State    State
 	Incident Incident
+	// Unfinished is true of one that is closed because nobody looks any more, and not
+	// because it is over.
+	Unfinished bool
 }
 
 // Config is how a [Book] is kept.
@@ -150,7 +153,12 @@ func (b *Book) Step(now uint64) []Record {
 
 // Close ends all incidents and returns what there is to tell.
 func (b *Book) Close(now uint64) []Record {
-	return b.step(now, func(*entry) bool { return true })
+	records := b.step(now, func(*entry) bool { return true })
+	for i := range records {
+		r := &records[i]
+		r.Unfinished = r.State == Closed && now-r.Incident.folded <= uint64(b.cfg.Silence)
+	}
+	return records
 }
 
 func (b *Book) step(now uint64, over func(*entry) bool) []Record {

@@ -246,7 +246,14 @@ func TestBooksBalance(t *testing.T) {
 			check(book.Step(now))
 			now += random.Uint64N(4 * second)
 		}
-		check(book.Close(now))
+		check(book.Step(now))
+		closed := book.Close(now)
+		for i := range closed {
+			if closed[i].Unfinished != (closed[i].State == Closed) {
+				t.Errorf("seed %d: %s and unfinished: %t", seed, closed[i].State, closed[i].Unfinished)
+			}
+		}
+		check(closed)
 		if len(book.Active()) != 0 {
 			t.Errorf("seed %d: still open: %v", seed, book.Active())
 		}

@@ -44,6 +44,9 @@ type Incident struct {
 	Ranks     List[int]
 	// Spans are the worst ones that were exported, the worst first.
 	Spans []Span
+
+	// folded is when something was last folded in.
+	folded uint64
 }
 
 // WorstSpan is the worst span that was exported; ok is false when none was.
@@ -59,10 +62,9 @@ type entry struct {
 	Incident
 	// weight is how bad the worst burst was.
 	weight time.Duration
-	// opened, folded and told are when it was opened, when something was last folded
-	// in and when it was last told of.
-	opened, folded, told uint64
-	announced            bool
+	// opened and told are when it was opened and when it was last told of.
+	opened, told uint64
+	announced    bool
 	// grew is set when there is something new, turned when that cannot wait.
 	grew, turned bool
 }

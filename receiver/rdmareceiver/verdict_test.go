@@ -150,6 +150,7 @@ func TestShutdownJudgesWhatIsHeld(t *testing.T) {
 		require.Len(t, records, 2)
 		assert.Equal(t, "late_poller", attributesOf(records[0])[attributeSlowCause])
 		assert.Equal(t, "closed", attributesOf(records[1])[attributeIncidentState])
+		assert.Contains(t, records[1].Body().Str(), "No longer watched. ")
 		assert.Equal(t, map[string]loss{"late_poller": {count: 1, excess: c.Excess()}, "unknown": {}}, lossesIn(t, r))
 	})
 }

@@ -26,7 +26,10 @@ const maxSpoken = 3
 func verdictText(r *incident.Record, title func(string) string) string {
 	i := &r.Incident
 	sentences := []string{subject(i) + ": " + happened(i) + "."}
-	if r.State == incident.Closed {
+	switch {
+	case r.Unfinished:
+		sentences[0] = "No longer watched. " + sentences[0]
+	case r.State == incident.Closed:
 		sentences[0] = "Over. " + sentences[0]
 	}
 	sentences = append(sentences, causeSentence(&i.Verdict, title))
