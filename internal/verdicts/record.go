@@ -39,7 +39,10 @@ func parseRecords(line []byte, came time.Time) ([]record, error) {
 
 func recordOf(r plog.LogRecord, came time.Time) record {
 	text := func(key string) string {
-		v, _ := r.Attributes().Get(key)
+		v, ok := r.Attributes().Get(key)
+		if !ok {
+			return ""
+		}
 		return v.AsString()
 	}
 	return record{

@@ -71,11 +71,12 @@ func TestRecordsOfALine(t *testing.T) {
 			{"key":"rdma.device.name","value":{"stringValue":"sim0"}},
 			{"key":"rdma.slow.cause","value":{"stringValue":"hang"}},
 			{"key":"rdma.verdict.confidence","value":{"stringValue":"likely"}},
-			{"key":"rdma.incident.state","value":{"stringValue":"open"}}]}]}]}]}`), now)
+			{"key":"rdma.incident.state","value":{"stringValue":"open"}}]},
+		{"eventName":"rdma.verdict","attributes":[{"key":"rdma.slow.cause","value":{"stringValue":"unknown"}}]}]}]}]}`), now)
 	assert.NoError(t, err)
 	assert.Equal(t, []record{{
 		device: "sim0", cause: "hang", confidence: "likely", state: "open", body: "QP 0x1 on sim0", came: now,
-	}}, records)
+	}, {cause: "unknown", came: now}}, records)
 
 	_, err = parseRecords([]byte(`{`), now)
 	assert.ErrorContains(t, err, "a line of logs")
