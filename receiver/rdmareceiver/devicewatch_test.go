@@ -121,15 +121,18 @@ func TestDevicesAreSampledMoreOftenWhileSomethingIsSlow(t *testing.T) {
 		began := time.Now()
 		r.start()
 		time.Sleep(16500 * time.Millisecond)
+		synctest.Wait()
 		calm := devices.taken
 		for range 200 {
 			r.engine.completions <- fullCompletion()
 			time.Sleep(50 * time.Millisecond)
 		}
+		synctest.Wait()
 		assert.InDelta(t, 10, devices.taken-calm, 1)
 		busy := devices.taken
 		// The incident is open for ten seconds more, until there is a second without it.
 		time.Sleep(70 * time.Second)
+		synctest.Wait()
 		assert.InDelta(t, 12+6, devices.taken-busy, 2)
 		r.shutdown()
 		for i, at := range devices.at[1:] {
