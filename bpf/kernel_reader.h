@@ -159,3 +159,9 @@ static __always_inline bool is_thread(__u32 tid)
 {
 	return !(tid & NO_THREAD);
 }
+
+/* Consumers in the kernel post and poll in whatever thread there is. */
+static __always_inline bool watches_threads(void)
+{
+	return false;
+}

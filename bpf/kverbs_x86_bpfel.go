@@ -200,6 +200,32 @@ type KverbsRejectedKey struct {
 	Pad         uint32
 }
 
+type KverbsSchedule struct {
+	_           structs.HostLayout
+	SinceNs     uint64
+	LostNs      uint64
+	WokenNs     uint64
+	Moves       uint64
+	Interrupted uint64
+	Absences    [16]struct {
+		_           structs.HostLayout
+		OffNs       uint64
+		WantedNs    uint64
+		OnNs        uint64
+		Kind        uint32
+		InsteadTid  uint32
+		InsteadComm [16]int8
+		OffCpu      uint16
+		OnCpu       uint16
+		Pad         uint32
+	}
+	Interruptions [8]struct {
+		_       structs.HostLayout
+		StartNs uint64
+		EndNs   uint64
+	}
+}
+
 type KverbsScratch struct {
 	_      structs.HostLayout
 	Taken  uint32
@@ -284,11 +310,13 @@ type KverbsThread struct {
 	LookNs          uint64
 	SampledNs       uint64
 	Poller          struct {
-		_        structs.HostLayout
-		Watched  uint64
-		OffSince uint64
-		OffStart uint64
-		OffEnd   uint64
+		_             structs.HostLayout
+		Watched       uint32
+		Pad           uint32
+		OffSince      uint64
+		OffStart      uint64
+		OffEnd        uint64
+		InterruptedNs [2]uint64
 	}
 	Recent [16]uint32
 	Caller struct {
@@ -448,6 +476,36 @@ type KverbsThread struct {
 		Lkey        uint32
 		Pad         uint32
 		PollComm    [16]int8
+		Poller      struct {
+			_             structs.HostLayout
+			RunnableNs    uint64
+			AsleepNs      uint64
+			HeldNs        uint64
+			InterruptedNs uint64
+			LongestNs     uint64
+			Switches      uint32
+			Migrations    uint32
+			InsteadTid    uint32
+			InsteadCpu    uint32
+			InsteadComm   [16]int8
+			Known         uint32
+			Pad           uint32
+		}
+		Poster struct {
+			_             structs.HostLayout
+			RunnableNs    uint64
+			AsleepNs      uint64
+			HeldNs        uint64
+			InterruptedNs uint64
+			LongestNs     uint64
+			Switches      uint32
+			Migrations    uint32
+			InsteadTid    uint32
+			InsteadCpu    uint32
+			InsteadComm   [16]int8
+			Known         uint32
+			Pad           uint32
+		}
 		Device      uint16
 		Port        uint8
 		QpType      uint8
@@ -483,6 +541,7 @@ const (
 	KverbsMapEntrySpans            = "entry_spans"
 	KverbsMapExcluded              = "excluded"
 	KverbsMapFreeQueues            = "free_queues"
+	KverbsMapFreeSchedules         = "free_schedules"
 	KverbsMapFreeSegments          = "free_segments"
 	KverbsMapIterations            = "iterations"
 	KverbsMapKernelCalls           = "kernel_calls"
@@ -493,11 +552,13 @@ const (
 	KverbsMapQueueIndex            = "queue_index"
 	KverbsMapQueues                = "queues"
 	KverbsMapRejected              = "rejected"
+	KverbsMapSchedules             = "schedules"
 	KverbsMapSegments              = "segments"
 	KverbsMapSlowEvents            = "slow_events"
 	KverbsMapThreads               = "threads"
 	KverbsMapTracesCtxV1           = "traces_ctx_v1"
 	KverbsMapUntrackedQueues       = "untracked_queues"
+	KverbsMapWatchedThreads        = "watched_threads"
 	KverbsProgCqScheduled          = "cq_scheduled"
 	KverbsProgEnterKernelCreate    = "enter_kernel_create"
 	KverbsProgEnterKernelDestroy   = "enter_kernel_destroy"
@@ -629,6 +690,7 @@ type KverbsMapSpecs struct {
 	EntrySpans      *ebpf.MapSpec `ebpf:"entry_spans"`
 	Excluded        *ebpf.MapSpec `ebpf:"excluded"`
 	FreeQueues      *ebpf.MapSpec `ebpf:"free_queues"`
+	FreeSchedules   *ebpf.MapSpec `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.MapSpec `ebpf:"free_segments"`
 	Iterations      *ebpf.MapSpec `ebpf:"iterations"`
 	KernelCalls     *ebpf.MapSpec `ebpf:"kernel_calls"`
@@ -639,11 +701,13 @@ type KverbsMapSpecs struct {
 	QueueIndex      *ebpf.MapSpec `ebpf:"queue_index"`
 	Queues          *ebpf.MapSpec `ebpf:"queues"`
 	Rejected        *ebpf.MapSpec `ebpf:"rejected"`
+	Schedules       *ebpf.MapSpec `ebpf:"schedules"`
 	Segments        *ebpf.MapSpec `ebpf:"segments"`
 	SlowEvents      *ebpf.MapSpec `ebpf:"slow_events"`
 	Threads         *ebpf.MapSpec `ebpf:"threads"`
 	TracesCtxV1     *ebpf.MapSpec `ebpf:"traces_ctx_v1"`
 	UntrackedQueues *ebpf.MapSpec `ebpf:"untracked_queues"`
+	WatchedThreads  *ebpf.MapSpec `ebpf:"watched_threads"`
 }
 
 // KverbsVariableSpecs contains global variables before they are loaded into the kernel.
@@ -705,6 +769,7 @@ type KverbsMaps struct {
 	EntrySpans      *ebpf.Map `ebpf:"entry_spans"`
 	Excluded        *ebpf.Map `ebpf:"excluded"`
 	FreeQueues      *ebpf.Map `ebpf:"free_queues"`
+	FreeSchedules   *ebpf.Map `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.Map `ebpf:"free_segments"`
 	Iterations      *ebpf.Map `ebpf:"iterations"`
 	KernelCalls     *ebpf.Map `ebpf:"kernel_calls"`
@@ -715,11 +780,13 @@ type KverbsMaps struct {
 	QueueIndex      *ebpf.Map `ebpf:"queue_index"`
 	Queues          *ebpf.Map `ebpf:"queues"`
 	Rejected        *ebpf.Map `ebpf:"rejected"`
+	Schedules       *ebpf.Map `ebpf:"schedules"`
 	Segments        *ebpf.Map `ebpf:"segments"`
 	SlowEvents      *ebpf.Map `ebpf:"slow_events"`
 	Threads         *ebpf.Map `ebpf:"threads"`
 	TracesCtxV1     *ebpf.Map `ebpf:"traces_ctx_v1"`
 	UntrackedQueues *ebpf.Map `ebpf:"untracked_queues"`
+	WatchedThreads  *ebpf.Map `ebpf:"watched_threads"`
 }
 
 func (m *KverbsMaps) Close() error {
@@ -739,6 +806,7 @@ func (m *KverbsMaps) Close() error {
 		m.EntrySpans,
 		m.Excluded,
 		m.FreeQueues,
+		m.FreeSchedules,
 		m.FreeSegments,
 		m.Iterations,
 		m.KernelCalls,
@@ -749,11 +817,13 @@ func (m *KverbsMaps) Close() error {
 		m.QueueIndex,
 		m.Queues,
 		m.Rejected,
+		m.Schedules,
 		m.Segments,
 		m.SlowEvents,
 		m.Threads,
 		m.TracesCtxV1,
 		m.UntrackedQueues,
+		m.WatchedThreads,
 	)
 }
 

@@ -4,6 +4,7 @@
 #include "cost.h"
 #include "process.h"
 #include "thread.h"
+#include "watched.h"
 
 /* A hit on a probe: the thread that ran into it, and the library that the probe
  * stands in; NULL when what the library does does not count at this moment. */
@@ -27,6 +28,8 @@ static __always_inline struct observed observe(__u32 cookie, enum hit hit)
 		note_loss(&caller);
 		return seen;
 	}
+	if (!seen.thread->poller.watched)
+		watch(seen.thread, seen.task->pid);
 	struct library *library = library_at(cookie);
 	if (!library)
 		return seen;

@@ -8,6 +8,7 @@
 #include "maps/slow_events.h"
 #include "measure.h"
 #include "process.h"
+#include "scheduling.h"
 #include "series.h"
 #include "thread.h"
 #include "traffic.h"
@@ -73,6 +74,7 @@ static __noinline void report_slow(struct queue *queue, struct thread *thread)
 	__builtin_memset(event->poll_comm, 0, sizeof(event->poll_comm));
 	if (is_thread(delivery->caller.tid))
 		bpf_get_current_comm(event->poll_comm, sizeof(event->poll_comm));
+	report_scheduling(thread);
 	event->device = queue->device;
 	event->port = queue->port;
 	event->qp_type = queue->qp_type;

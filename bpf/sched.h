@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-#include "maps/threads.h"
+#include "absence.h"
+#include "interruption.h"
 
 /* A completion site does not see empty polls, and so not when the thread last
  * looked. What is left as evidence of a late poller is that its thread was not
@@ -13,8 +14,6 @@
  * first poll after it takes more than BACK_NS, and that a completion arrives by
  * chance in this fraction of the time is unlikely. */
 #define BACK_FRACTION 16
-
-#define TASK_INTERRUPTIBLE 1
 
 /* Whether the running thread, which is about to leave its CPU, sleeps until
  * something happens. That may be the completion itself, as in a read of the
@@ -31,37 +30,46 @@ static __always_inline bool awaits_event(struct task_struct *task, bool is_preem
 	return SYSCALL(&copy) != SYSCALL_NANOSLEEP && SYSCALL(&copy) != SYSCALL_CLOCK_NANOSLEEP;
 }
 
-static __always_inline void note_off(struct task_struct *task, bool is_preempted)
+/* Evidence of a thread that is about to leave its CPU. */
+static __always_inline void note_off(struct poller *poller, struct task_struct *task,
+				     bool is_preempted, __u64 now)
 {
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
-
-	if (!thread || !thread->poller.watched)
-		return;
 	if (awaits_event(task, is_preempted)) {
 		/* What was before says nothing of what it finds when woken. */
-		thread->poller.off_since = 0;
-		thread->poller.off_end = 0;
+		poller->off_since = 0;
+		poller->off_end = 0;
 		return;
 	}
-	thread->poller.off_since = bpf_ktime_get_ns();
+	poller->off_since = now;
 }
 
-static __always_inline void note_on(struct task_struct *task)
+static __always_inline void note_on(struct poller *poller, __u64 now)
 {
-	struct thread *thread = bpf_task_storage_get(&threads, task, NULL, 0);
-
-	if (!thread || !thread->poller.off_since)
+	if (!poller->off_since)
 		return;
-	thread->poller.off_start = thread->poller.off_since;
-	thread->poller.off_end = bpf_ktime_get_ns();
-	thread->poller.off_since = 0;
+	poller->off_start = poller->off_since;
+	poller->off_end = now;
+	poller->off_since = 0;
 }
 
 static __always_inline void note_switch(struct task_struct *previous, struct task_struct *next,
 					bool is_preempted)
 {
-	note_off(previous, is_preempted);
-	note_on(next);
+	struct thread *leaving = watched_thread(previous);
+	struct thread *coming = watched_thread(next);
+
+	if (!leaving && !coming)
+		return;
+	__u64 now = bpf_ktime_get_ns();
+	if (leaving) {
+		forget_interrupts(&leaving->poller);
+		note_off(&leaving->poller, previous, is_preempted, now);
+		keep_leaving(leaving, previous, next, is_preempted, now);
+	}
+	if (coming) {
+		note_on(&coming->poller, now);
+		keep_return(coming, previous, now);
+	}
 }
 
 static __always_inline bool is_just_back(const struct poller *poller, __u64 now)
@@ -78,7 +86,6 @@ static __always_inline void note_absence(struct poller *poller, struct delivery 
 {
 	delivery->short_poll_ns = 0;
 	delivery->evidence_ns = 0;
-	poller->watched = 1;
 	if (is_just_back(poller, delivery->now)) {
 		delivery->short_poll_ns = poller->off_start;
 		delivery->evidence_ns = poller->off_end;

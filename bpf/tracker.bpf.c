@@ -32,6 +32,7 @@ const enum extended_kind *type_extended_kind __attribute__((unused));
 const enum extended_refusal *type_extended_refusal __attribute__((unused));
 const enum extended_role *type_extended_role __attribute__((unused));
 const enum site_place_kind *type_site_place_kind __attribute__((unused));
+const enum scheduling_known *type_scheduling_known __attribute__((unused));
 const enum hit *type_hit __attribute__((unused));
 
 /* The data path, on the functions of a provider. The cookie of each probe is
@@ -327,10 +328,46 @@ int process_exit(void *ctx)
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct caller caller = current_caller();
 
+	end_watch(caller.tid);
 	if (!bpf_map_lookup_elem(&processes, &caller.tgid))
 		return 0;
 	if (BPF_CORE_READ(task, signal, live.counter) == 0)
 		tell(CONTROL_EXIT, caller.tgid, caller.incarnation);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int sched_waking(__u64 *ctx)
+{
+	keep_waking((struct task_struct *)ctx[0]);
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_entry")
+int interrupt_entry(void *ctx)
+{
+	interrupt_began(INTERRUPT_HARD);
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int interrupt_exit(void *ctx)
+{
+	interrupt_ended(INTERRUPT_HARD);
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int softirq_entry(void *ctx)
+{
+	interrupt_began(INTERRUPT_SOFT);
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int softirq_exit(void *ctx)
+{
+	interrupt_ended(INTERRUPT_SOFT);
 	return 0;
 }
 

@@ -132,10 +132,11 @@ const (
 	TrackerCounterLOSS_ENTRY_NOT_SEEN       TrackerCounter = 42
 	TrackerCounterLOSS_READ_CQE             TrackerCounter = 43
 	TrackerCounterLOSS_CQE_SAMPLES          TrackerCounter = 44
-	TrackerCounterDUPLICATE_HITS            TrackerCounter = 45
-	TrackerCounterSLOW_SEEN                 TrackerCounter = 46
-	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 47
-	TrackerCounterCOUNTERS                  TrackerCounter = 48
+	TrackerCounterLOSS_SCHEDULES_FULL       TrackerCounter = 45
+	TrackerCounterDUPLICATE_HITS            TrackerCounter = 46
+	TrackerCounterSLOW_SEEN                 TrackerCounter = 47
+	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 48
+	TrackerCounterCOUNTERS                  TrackerCounter = 49
 )
 
 type TrackerCq struct {
@@ -342,11 +343,13 @@ type TrackerPollFunction struct {
 }
 
 type TrackerPoller struct {
-	_        structs.HostLayout
-	Watched  uint64
-	OffSince uint64
-	OffStart uint64
-	OffEnd   uint64
+	_             structs.HostLayout
+	Watched       uint32
+	Pad           uint32
+	OffSince      uint64
+	OffStart      uint64
+	OffEnd        uint64
+	InterruptedNs [2]uint64
 }
 
 type TrackerPostFunction uint32
@@ -487,6 +490,56 @@ type TrackerRejectedKey struct {
 	Pad         uint32
 }
 
+type TrackerSchedule struct {
+	_           structs.HostLayout
+	SinceNs     uint64
+	LostNs      uint64
+	WokenNs     uint64
+	Moves       uint64
+	Interrupted uint64
+	Absences    [16]struct {
+		_           structs.HostLayout
+		OffNs       uint64
+		WantedNs    uint64
+		OnNs        uint64
+		Kind        uint32
+		InsteadTid  uint32
+		InsteadComm [16]int8
+		OffCpu      uint16
+		OnCpu       uint16
+		Pad         uint32
+	}
+	Interruptions [8]struct {
+		_       structs.HostLayout
+		StartNs uint64
+		EndNs   uint64
+	}
+}
+
+type TrackerScheduling struct {
+	_             structs.HostLayout
+	RunnableNs    uint64
+	AsleepNs      uint64
+	HeldNs        uint64
+	InterruptedNs uint64
+	LongestNs     uint64
+	Switches      uint32
+	Migrations    uint32
+	InsteadTid    uint32
+	InsteadCpu    uint32
+	InsteadComm   [16]int8
+	Known         uint32
+	Pad           uint32
+}
+
+type TrackerSchedulingKnown uint32
+
+const (
+	TrackerSchedulingKnownSCHEDULING_UNKNOWN TrackerSchedulingKnown = 0
+	TrackerSchedulingKnownSCHEDULING_PARTLY  TrackerSchedulingKnown = 1
+	TrackerSchedulingKnownSCHEDULING_WHOLE   TrackerSchedulingKnown = 2
+)
+
 type TrackerSegment struct {
 	_       structs.HostLayout
 	Entries [32]TrackerEntry
@@ -585,6 +638,8 @@ type TrackerSlowEvent struct {
 	Lkey        uint32
 	Pad         uint32
 	PollComm    [16]int8
+	Poller      TrackerScheduling
+	Poster      TrackerScheduling
 	Device      uint16
 	Port        uint8
 	QpType      uint8
@@ -818,6 +873,7 @@ const (
 	TrackerMapExtendedCqs         = "extended_cqs"
 	TrackerMapExtendedSets        = "extended_sets"
 	TrackerMapFreeQueues          = "free_queues"
+	TrackerMapFreeSchedules       = "free_schedules"
 	TrackerMapFreeSegments        = "free_segments"
 	TrackerMapIterations          = "iterations"
 	TrackerMapLibraries           = "libraries"
@@ -827,6 +883,7 @@ const (
 	TrackerMapQueueIndex          = "queue_index"
 	TrackerMapQueues              = "queues"
 	TrackerMapRejected            = "rejected"
+	TrackerMapSchedules           = "schedules"
 	TrackerMapSeenFiles           = "seen_files"
 	TrackerMapSegments            = "segments"
 	TrackerMapSites               = "sites"
@@ -835,6 +892,7 @@ const (
 	TrackerMapTold                = "told"
 	TrackerMapTracesCtxV1         = "traces_ctx_v1"
 	TrackerMapUntrackedQueues     = "untracked_queues"
+	TrackerMapWatchedThreads      = "watched_threads"
 	TrackerProgCompletionSite     = "completion_site"
 	TrackerProgEnterCmdCreateQp   = "enter_cmd_create_qp"
 	TrackerProgEnterCreateQp      = "enter_create_qp"
@@ -849,6 +907,8 @@ const (
 	TrackerProgEnterPostSrqRecv   = "enter_post_srq_recv"
 	TrackerProgEnterSetOps        = "enter_set_ops"
 	TrackerProgEnterWrComplete    = "enter_wr_complete"
+	TrackerProgInterruptEntry     = "interrupt_entry"
+	TrackerProgInterruptExit      = "interrupt_exit"
 	TrackerProgLeaveCmdCreateQp   = "leave_cmd_create_qp"
 	TrackerProgLeaveCreateQp      = "leave_create_qp"
 	TrackerProgLeaveModifyQp      = "leave_modify_qp"
@@ -863,6 +923,9 @@ const (
 	TrackerProgProcessExec        = "process_exec"
 	TrackerProgProcessExit        = "process_exit"
 	TrackerProgSchedSwitch        = "sched_switch"
+	TrackerProgSchedWaking        = "sched_waking"
+	TrackerProgSoftirqEntry       = "softirq_entry"
+	TrackerProgSoftirqExit        = "softirq_exit"
 	TrackerVarCollection          = "collection"
 	TrackerVarCommonLosses        = "common_losses"
 	TrackerVarCostTick            = "cost_tick"
@@ -890,6 +953,7 @@ const (
 	TrackerVarTypeQpFunction      = "type_qp_function"
 	TrackerVarTypeQueueEnd        = "type_queue_end"
 	TrackerVarTypeQueueSync       = "type_queue_sync"
+	TrackerVarTypeSchedulingKnown = "type_scheduling_known"
 	TrackerVarTypeSitePlaceKind   = "type_site_place_kind"
 	TrackerVarTypeSlowEvent       = "type_slow_event"
 	TrackerVarTypeStage           = "type_stage"
@@ -953,6 +1017,8 @@ type TrackerProgramSpecs struct {
 	EnterPostSrqRecv  *ebpf.ProgramSpec `ebpf:"enter_post_srq_recv"`
 	EnterSetOps       *ebpf.ProgramSpec `ebpf:"enter_set_ops"`
 	EnterWrComplete   *ebpf.ProgramSpec `ebpf:"enter_wr_complete"`
+	InterruptEntry    *ebpf.ProgramSpec `ebpf:"interrupt_entry"`
+	InterruptExit     *ebpf.ProgramSpec `ebpf:"interrupt_exit"`
 	LeaveCmdCreateQp  *ebpf.ProgramSpec `ebpf:"leave_cmd_create_qp"`
 	LeaveCreateQp     *ebpf.ProgramSpec `ebpf:"leave_create_qp"`
 	LeaveModifyQp     *ebpf.ProgramSpec `ebpf:"leave_modify_qp"`
@@ -967,6 +1033,9 @@ type TrackerProgramSpecs struct {
 	ProcessExec       *ebpf.ProgramSpec `ebpf:"process_exec"`
 	ProcessExit       *ebpf.ProgramSpec `ebpf:"process_exit"`
 	SchedSwitch       *ebpf.ProgramSpec `ebpf:"sched_switch"`
+	SchedWaking       *ebpf.ProgramSpec `ebpf:"sched_waking"`
+	SoftirqEntry      *ebpf.ProgramSpec `ebpf:"softirq_entry"`
+	SoftirqExit       *ebpf.ProgramSpec `ebpf:"softirq_exit"`
 }
 
 // TrackerMapSpecs contains maps before they are loaded into the kernel.
@@ -988,6 +1057,7 @@ type TrackerMapSpecs struct {
 	ExtendedCqs     *ebpf.MapSpec `ebpf:"extended_cqs"`
 	ExtendedSets    *ebpf.MapSpec `ebpf:"extended_sets"`
 	FreeQueues      *ebpf.MapSpec `ebpf:"free_queues"`
+	FreeSchedules   *ebpf.MapSpec `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.MapSpec `ebpf:"free_segments"`
 	Iterations      *ebpf.MapSpec `ebpf:"iterations"`
 	Libraries       *ebpf.MapSpec `ebpf:"libraries"`
@@ -997,6 +1067,7 @@ type TrackerMapSpecs struct {
 	QueueIndex      *ebpf.MapSpec `ebpf:"queue_index"`
 	Queues          *ebpf.MapSpec `ebpf:"queues"`
 	Rejected        *ebpf.MapSpec `ebpf:"rejected"`
+	Schedules       *ebpf.MapSpec `ebpf:"schedules"`
 	SeenFiles       *ebpf.MapSpec `ebpf:"seen_files"`
 	Segments        *ebpf.MapSpec `ebpf:"segments"`
 	Sites           *ebpf.MapSpec `ebpf:"sites"`
@@ -1005,6 +1076,7 @@ type TrackerMapSpecs struct {
 	Told            *ebpf.MapSpec `ebpf:"told"`
 	TracesCtxV1     *ebpf.MapSpec `ebpf:"traces_ctx_v1"`
 	UntrackedQueues *ebpf.MapSpec `ebpf:"untracked_queues"`
+	WatchedThreads  *ebpf.MapSpec `ebpf:"watched_threads"`
 }
 
 // TrackerVariableSpecs contains global variables before they are loaded into the kernel.
@@ -1038,6 +1110,7 @@ type TrackerVariableSpecs struct {
 	TypeQpFunction      *ebpf.VariableSpec `ebpf:"type_qp_function"`
 	TypeQueueEnd        *ebpf.VariableSpec `ebpf:"type_queue_end"`
 	TypeQueueSync       *ebpf.VariableSpec `ebpf:"type_queue_sync"`
+	TypeSchedulingKnown *ebpf.VariableSpec `ebpf:"type_scheduling_known"`
 	TypeSitePlaceKind   *ebpf.VariableSpec `ebpf:"type_site_place_kind"`
 	TypeSlowEvent       *ebpf.VariableSpec `ebpf:"type_slow_event"`
 	TypeStage           *ebpf.VariableSpec `ebpf:"type_stage"`
@@ -1080,6 +1153,7 @@ type TrackerMaps struct {
 	ExtendedCqs     *ebpf.Map `ebpf:"extended_cqs"`
 	ExtendedSets    *ebpf.Map `ebpf:"extended_sets"`
 	FreeQueues      *ebpf.Map `ebpf:"free_queues"`
+	FreeSchedules   *ebpf.Map `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.Map `ebpf:"free_segments"`
 	Iterations      *ebpf.Map `ebpf:"iterations"`
 	Libraries       *ebpf.Map `ebpf:"libraries"`
@@ -1089,6 +1163,7 @@ type TrackerMaps struct {
 	QueueIndex      *ebpf.Map `ebpf:"queue_index"`
 	Queues          *ebpf.Map `ebpf:"queues"`
 	Rejected        *ebpf.Map `ebpf:"rejected"`
+	Schedules       *ebpf.Map `ebpf:"schedules"`
 	SeenFiles       *ebpf.Map `ebpf:"seen_files"`
 	Segments        *ebpf.Map `ebpf:"segments"`
 	Sites           *ebpf.Map `ebpf:"sites"`
@@ -1097,6 +1172,7 @@ type TrackerMaps struct {
 	Told            *ebpf.Map `ebpf:"told"`
 	TracesCtxV1     *ebpf.Map `ebpf:"traces_ctx_v1"`
 	UntrackedQueues *ebpf.Map `ebpf:"untracked_queues"`
+	WatchedThreads  *ebpf.Map `ebpf:"watched_threads"`
 }
 
 func (m *TrackerMaps) Close() error {
@@ -1116,6 +1192,7 @@ func (m *TrackerMaps) Close() error {
 		m.ExtendedCqs,
 		m.ExtendedSets,
 		m.FreeQueues,
+		m.FreeSchedules,
 		m.FreeSegments,
 		m.Iterations,
 		m.Libraries,
@@ -1125,6 +1202,7 @@ func (m *TrackerMaps) Close() error {
 		m.QueueIndex,
 		m.Queues,
 		m.Rejected,
+		m.Schedules,
 		m.SeenFiles,
 		m.Segments,
 		m.Sites,
@@ -1133,6 +1211,7 @@ func (m *TrackerMaps) Close() error {
 		m.Told,
 		m.TracesCtxV1,
 		m.UntrackedQueues,
+		m.WatchedThreads,
 	)
 }
 
@@ -1167,6 +1246,7 @@ type TrackerVariables struct {
 	TypeQpFunction      *ebpf.Variable `ebpf:"type_qp_function"`
 	TypeQueueEnd        *ebpf.Variable `ebpf:"type_queue_end"`
 	TypeQueueSync       *ebpf.Variable `ebpf:"type_queue_sync"`
+	TypeSchedulingKnown *ebpf.Variable `ebpf:"type_scheduling_known"`
 	TypeSitePlaceKind   *ebpf.Variable `ebpf:"type_site_place_kind"`
 	TypeSlowEvent       *ebpf.Variable `ebpf:"type_slow_event"`
 	TypeStage           *ebpf.Variable `ebpf:"type_stage"`
@@ -1192,6 +1272,8 @@ type TrackerPrograms struct {
 	EnterPostSrqRecv  *ebpf.Program `ebpf:"enter_post_srq_recv"`
 	EnterSetOps       *ebpf.Program `ebpf:"enter_set_ops"`
 	EnterWrComplete   *ebpf.Program `ebpf:"enter_wr_complete"`
+	InterruptEntry    *ebpf.Program `ebpf:"interrupt_entry"`
+	InterruptExit     *ebpf.Program `ebpf:"interrupt_exit"`
 	LeaveCmdCreateQp  *ebpf.Program `ebpf:"leave_cmd_create_qp"`
 	LeaveCreateQp     *ebpf.Program `ebpf:"leave_create_qp"`
 	LeaveModifyQp     *ebpf.Program `ebpf:"leave_modify_qp"`
@@ -1206,6 +1288,9 @@ type TrackerPrograms struct {
 	ProcessExec       *ebpf.Program `ebpf:"process_exec"`
 	ProcessExit       *ebpf.Program `ebpf:"process_exit"`
 	SchedSwitch       *ebpf.Program `ebpf:"sched_switch"`
+	SchedWaking       *ebpf.Program `ebpf:"sched_waking"`
+	SoftirqEntry      *ebpf.Program `ebpf:"softirq_entry"`
+	SoftirqExit       *ebpf.Program `ebpf:"softirq_exit"`
 }
 
 func (p *TrackerPrograms) Close() error {
@@ -1224,6 +1309,8 @@ func (p *TrackerPrograms) Close() error {
 		p.EnterPostSrqRecv,
 		p.EnterSetOps,
 		p.EnterWrComplete,
+		p.InterruptEntry,
+		p.InterruptExit,
 		p.LeaveCmdCreateQp,
 		p.LeaveCreateQp,
 		p.LeaveModifyQp,
@@ -1238,6 +1325,9 @@ func (p *TrackerPrograms) Close() error {
 		p.ProcessExec,
 		p.ProcessExit,
 		p.SchedSwitch,
+		p.SchedWaking,
+		p.SoftirqEntry,
+		p.SoftirqExit,
 	)
 }
 

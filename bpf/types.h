@@ -304,6 +304,7 @@ enum counter {
 	LOSS_ENTRY_NOT_SEEN,
 	LOSS_READ_CQE,
 	LOSS_CQE_SAMPLES,
+	LOSS_SCHEDULES_FULL,
 	DUPLICATE_HITS,
 	SLOW_SEEN,
 	SLOW_BELOW_FLOOR,
@@ -379,13 +380,76 @@ struct poll_function {
 	__u32 inside;	/* calls that began and whose return will deliver */
 };
 
-/* The last time that a thread was not running. Noted once it has taken a
- * completion at a site. */
+/* The last time that a thread was not running. Noted once it has posted or polled. */
 struct poller {
-	__u64 watched;
+	__u32 watched; /* 1 + the index of its schedule; 0: not yet */
+	__u32 pad;
 	__u64 off_since; /* 0 while it runs */
 	__u64 off_start, off_end;
+	__u64 interrupted_ns[2]; /* since when, see interruption.h; 0: it is not */
 };
+
+/* Why a thread left its CPU. */
+enum absence_kind {
+	ABSENT_RUNNABLE, /* it could have run on */
+	ABSENT_ASLEEP,
+	ABSENT_HELD, /* by a signal, a debugger or the freezer */
+};
+
+struct absence {
+	__u64 off_ns;
+	__u64 wanted_ns; /* since when it wanted a CPU */
+	__u64 on_ns;	 /* 0: it is away */
+	__u32 kind;
+	__u32 instead_tid; /* who ran in its place while it wanted a CPU */
+	char instead_comm[16];
+	__u16 off_cpu, on_cpu;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct absence) == 56, "no hidden padding");
+
+struct interruption {
+	__u64 start_ns, end_ns;
+};
+
+#define ABSENCES 16
+#define INTERRUPTIONS 8
+
+/* So many threads are watched. */
+#define SCHEDULES 512
+/* What stands for the index of a schedule where there was none left. */
+#define NEVER_WATCHED (~0u)
+
+/* When a thread was last away from its CPU. */
+struct schedule {
+	__u64 since_ns; /* what was before is not known */
+	__u64 lost_ns;	/* when something was found to have gone by unseen */
+	__u64 woken_ns;
+	__u64 moves; /* how often it left its CPU or came back: it is away when odd */
+	__u64 interrupted;
+	struct absence absences[ABSENCES];
+	struct interruption interruptions[INTERRUPTIONS];
+};
+_Static_assert(sizeof(struct schedule) == 1064, "no hidden padding");
+
+enum scheduling_known {
+	SCHEDULING_UNKNOWN,
+	SCHEDULING_PARTLY, /* times are lower bounds */
+	SCHEDULING_WHOLE,
+};
+
+/* What the scheduler did with a thread between a post and a delivery. */
+struct scheduling {
+	__u64 runnable_ns, asleep_ns, held_ns;
+	__u64 interrupted_ns;
+	__u64 longest_ns;
+	__u32 switches, migrations;
+	__u32 instead_tid, instead_cpu;
+	char instead_comm[16];
+	__u32 known; /* enum scheduling_known */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct scheduling) == 80, "no hidden padding");
 
 struct library {
 	__u64 attached_ns; /* when the last of its functions was attached; 0: nothing counts */
@@ -427,6 +491,7 @@ struct slow_event {
 	__u32 lkey; /* of the request that completed */
 	__u32 pad;
 	char poll_comm[16];
+	struct scheduling poller, poster; /* of one thread it is in poller alone */
 	__u16 device;
 	__u8 port;
 	__u8 qp_type;

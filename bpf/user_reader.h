@@ -81,3 +81,9 @@ static __always_inline bool is_thread(__u32 tid)
 {
 	return true;
 }
+
+/* Whether the threads that post and poll are watched, see absence.h. */
+static __always_inline bool watches_threads(void)
+{
+	return true;
+}

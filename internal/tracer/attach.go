@@ -231,11 +231,9 @@ func (k *kernelSide) attachSystem() error {
 		}
 		k.system = append(k.system, l)
 	}
-	switches, err := link.AttachTracing(link.TracingOptions{Program: k.collection.Programs[bpf.TrackerProgSchedSwitch]})
-	if err != nil {
-		return fmt.Errorf("attaching to the tracepoint sched_switch: %w", err)
+	if err := k.attachScheduler(); err != nil {
+		return err
 	}
-	k.system = append(k.system, switches)
 	if k.watchesFiles {
 		l, err := link.AttachTracing(link.TracingOptions{Program: k.collection.Programs[fileWatcher]})
 		if err == nil {

@@ -51,6 +51,7 @@ var otherLosses = map[bpf.TrackerCounter]string{
 	bpf.TrackerCounterLOSS_FUNCTIONS_FULL:       "function_map_full",
 	bpf.TrackerCounterLOSS_READ_CQE:             "unreadable_cqe",
 	bpf.TrackerCounterLOSS_CQE_SAMPLES:          "cqe_sample_ring_buffer_full",
+	bpf.TrackerCounterLOSS_SCHEDULES_FULL:       "schedule_map_full",
 	bpf.TrackerCounterLOSS_QP_NUMBER:            "unknown_qp_number",
 	bpf.TrackerCounterLOSS_CONTENDED:            "contended",
 	bpf.TrackerCounterLOSS_CONSUMERS_FULL:       "consumer_map_full",

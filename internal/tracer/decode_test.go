@@ -26,6 +26,15 @@ func TestDecodeSlow(t *testing.T) {
 		Device: 5, Port: 1, QpType: 2, Operation: uint8(verbs.OpRDMAWriteWithImm), Status: 12,
 		KnownStages: 0b1111, HasBusy: 1,
 		TraceId: [16]byte{1}, SpanId: [8]byte{2},
+		Poller: bpf.TrackerScheduling{
+			RunnableNs: 300, AsleepNs: 20, HeldNs: 7, InterruptedNs: 40000, LongestNs: 280,
+			Switches: 3, Migrations: 1, InsteadTid: 99, InsteadCpu: 2,
+			Known: uint32(bpf.TrackerSchedulingKnownSCHEDULING_WHOLE),
+		},
+		Poster: bpf.TrackerScheduling{AsleepNs: 5, Known: uint32(bpf.TrackerSchedulingKnownSCHEDULING_PARTLY)},
+	}
+	for i, c := range "hog" {
+		event.Poller.InsteadComm[i] = int8(c)
 	}
 	event.StageNs = [6]uint64{1, 2, 3, 4, 0}
 	for i, c := range "NCCL Progress 0" {
@@ -47,10 +56,42 @@ func TestDecodeSlow(t *testing.T) {
 		Stages: [verbs.NumStages]time.Duration{1, 2, 3, 4, 0}, Known: 0b1111,
 		Busy: 5, HasBusy: true, Threshold: 50 * time.Microsecond,
 		Poller: verbs.Thread{TID: 44, CPU: 2, Name: "NCCL Progress 0"},
-		Span:   verbs.SpanContext{TraceID: [16]byte{1}, SpanID: [8]byte{2}},
+		PollerScheduling: verbs.Scheduling{
+			Runnable: 300, Asleep: 20, Stopped: 7, Interrupted: 40 * time.Microsecond, Longest: 280,
+			Switches: 3, Migrations: 1, Instead: verbs.Thread{TID: 99, CPU: 2, Name: "hog"}, Whole: true,
+		},
+		HasPollerScheduling: true,
+		PosterScheduling:    verbs.Scheduling{Asleep: 5},
+		HasPosterScheduling: true,
+		Span:                verbs.SpanContext{TraceID: [16]byte{1}, SpanID: [8]byte{2}},
 	}
 	if got != (stampedCompletion{want, 5, 77}) {
 		t.Errorf("got %+v\nwant %+v of device 5 with stamp 77", got, want)
+	}
+}
+
+// TestSchedulingOfOneThread: the record of a thread that posted and polled holds
+// what is known of it once, and nothing where nothing is known.
+func TestSchedulingOfOneThread(t *testing.T) {
+	event := bpf.TrackerSlowEvent{
+		PostTid: 44, PollTid: 44,
+		Poller: bpf.TrackerScheduling{RunnableNs: 300, Known: uint32(bpf.TrackerSchedulingKnownSCHEDULING_PARTLY)},
+	}
+	got, err := decodeSlow(bytesOf(&event))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := verbs.Scheduling{Runnable: 300}
+	if !got.HasPosterScheduling || !got.HasPollerScheduling || got.PosterScheduling != want || got.PollerScheduling != want {
+		t.Errorf("of one thread: %+v and %+v, want %+v twice", got.PosterScheduling, got.PollerScheduling, want)
+	}
+	event.Poller.Known = uint32(bpf.TrackerSchedulingKnownSCHEDULING_UNKNOWN)
+	got, err = decodeSlow(bytesOf(&event))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.HasPosterScheduling || got.HasPollerScheduling || got.PollerScheduling != (verbs.Scheduling{}) {
+		t.Errorf("what is not known was told: %+v", got.PollerScheduling)
 	}
 }
 
@@ -84,15 +125,21 @@ func TestForeignNames(t *testing.T) {
 		if got := commName([]byte(foreign)); got != want {
 			t.Errorf("%q was read as %q", foreign, got)
 		}
-		var slow bpf.TrackerSlowEvent
+		slow := bpf.TrackerSlowEvent{
+			Poller: bpf.TrackerScheduling{Known: uint32(bpf.TrackerSchedulingKnownSCHEDULING_WHOLE)},
+		}
 		var event bpf.ResourcesAsyncEvent
 		for i := range len(foreign) {
 			slow.PollComm[i] = int8(foreign[i])
+			slow.Poller.InsteadComm[i] = int8(foreign[i])
 			event.Device.Name[i] = int8(foreign[i])
 		}
 		completion, err := decodeSlow(bytesOf(&slow))
 		if err != nil || completion.Poller.Name != want {
 			t.Errorf("a poller %q was read as %q, %v", foreign, completion.Poller.Name, err)
+		}
+		if got := completion.PollerScheduling.Instead.Name; got != want {
+			t.Errorf("a thread %q that took the CPU was read as %q", foreign, got)
 		}
 		async, err := decodeAsync(bytesOf(&event))
 		if err != nil || async.Device != want {

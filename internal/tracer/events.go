@@ -47,10 +47,33 @@ func decodeSlow(raw []byte) (stampedCompletion, error) {
 		Threshold:   time.Duration(event.ThresholdNs),
 		Span:        verbs.SpanContext{TraceID: event.TraceId, SpanID: event.SpanId},
 	}
+	c.PollerScheduling, c.HasPollerScheduling = schedulingOf(&event.Poller)
+	c.PosterScheduling, c.HasPosterScheduling = schedulingOf(&event.Poster)
+	if event.PostTid == event.PollTid {
+		c.PosterScheduling, c.HasPosterScheduling = c.PollerScheduling, c.HasPollerScheduling
+	}
 	for i := range c.Stages {
 		c.Stages[i] = time.Duration(event.StageNs[i])
 	}
 	return stampedCompletion{c, event.Device, event.CqeStamp}, nil
+}
+
+// schedulingOf decodes what is known of a thread, if anything is.
+func schedulingOf(s *bpf.TrackerScheduling) (verbs.Scheduling, bool) {
+	if s.Known == uint32(bpf.TrackerSchedulingKnownSCHEDULING_UNKNOWN) {
+		return verbs.Scheduling{}, false
+	}
+	return verbs.Scheduling{
+		Runnable:    time.Duration(s.RunnableNs),
+		Asleep:      time.Duration(s.AsleepNs),
+		Stopped:     time.Duration(s.HeldNs),
+		Interrupted: time.Duration(s.InterruptedNs),
+		Longest:     time.Duration(s.LongestNs),
+		Switches:    s.Switches,
+		Migrations:  s.Migrations,
+		Instead:     verbs.Thread{TID: s.InsteadTid, CPU: s.InsteadCpu, Name: commName(s.InsteadComm[:])},
+		Whole:       s.Known == uint32(bpf.TrackerSchedulingKnownSCHEDULING_WHOLE),
+	}, true
 }
 
 func decodeControl(raw []byte) (bpf.TrackerControlEvent, error) {

@@ -78,6 +78,9 @@ func load(ctx context.Context, cfg Config, kind linkKind) (*kernelSide, error) {
 		watches = false
 		delete(spec.Programs, fileWatcher)
 	}
+	if err := dropInterrupts(spec, cfg.Logger); err != nil {
+		return nil, err
+	}
 	collection, err := newCollection(ctx, spec, shared)
 	if err != nil {
 		return nil, loadError(err)
@@ -162,12 +165,17 @@ func (k *kernelSide) bind() error {
 	return errors.Join(errs[:]...)
 }
 
-// fillPools hands out every segment and every slot, each slot with a
+// fillPools hands out every segment, every schedule and every slot, each slot with a
 // generation of its own.
 func (k *kernelSide) fillPools() error {
 	for i := range k.segments.length {
 		if err := k.maps.FreeSegments.Update(nil, i, ebpf.UpdateAny); err != nil {
 			return fmt.Errorf("filling the pool of segments: %w", err)
+		}
+	}
+	for i := range k.maps.Schedules.MaxEntries() {
+		if err := k.maps.FreeSchedules.Update(nil, i, ebpf.UpdateAny); err != nil {
+			return fmt.Errorf("filling the pool of schedules: %w", err)
 		}
 	}
 	for i := range k.queues.length {

@@ -15,12 +15,12 @@ func TestMapsFitTheirBound(t *testing.T) {
 		segments uint32 // at least
 		fits     bool
 	}{
-		{1, defaultMapBytes, 6500, true},
-		{2, defaultMapBytes, 6500, true},
-		{64, defaultMapBytes, 6100, true},
-		{256, defaultMapBytes, 5150, true},
-		{1024, defaultMapBytes, 2350, true},
-		{256, 22 << 20, fewestSegments, true},
+		{1, defaultMapBytes, 6100, true},
+		{2, defaultMapBytes, 6100, true},
+		{64, defaultMapBytes, 5650, true},
+		{256, defaultMapBytes, 4700, true},
+		{1024, defaultMapBytes, 1800, true},
+		{256, 23 << 20, fewestSegments, true},
 		{2, 4 << 20, 0, false},
 		{256, 4 << 20, 0, false},
 	} {

@@ -109,6 +109,11 @@ type Completion struct {
 	// CLOCK_MONOTONIC, Poller the thread that got it.
 	Delivered uint64
 	Poller    Thread
+	// PosterScheduling and PollerScheduling are what the kernel did with the two
+	// threads between Posted and Delivered. Without HasPosterScheduling or
+	// HasPollerScheduling the thread was not watched or is the kernel's.
+	PosterScheduling, PollerScheduling       Scheduling
+	HasPosterScheduling, HasPollerScheduling bool
 	// Stages add up to Delivered−Posted. Known says which of them were told
 	// apart; the others are 0 and mean nothing.
 	Stages [NumStages]time.Duration
@@ -120,11 +125,6 @@ type Completion struct {
 	// Threshold is the limit that Duration−Busy exceeded.
 	Threshold time.Duration
 	Span      SpanContext
-
-	// PosterScheduling and PollerScheduling are of the two threads while the request
-	// was under way; they mean something when the Has before them is true.
-	PosterScheduling, PollerScheduling       Scheduling
-	HasPosterScheduling, HasPollerScheduling bool
 }
 
 // Duration is the time from the entry of post_send to the delivery of the

@@ -67,7 +67,7 @@ func scenarios() []scenario {
 			simulation: "busy-poller", flags: []string{"--late-us", "2000"},
 		},
 		{
-			name: "Completion Queue starved", names: []string{"completion_queue_starved"},
+			name: "CQ starved", names: []string{"completion_queue_starved"},
 			simulation: "starved-cq", flags: []string{"--late-us", "2000"},
 		},
 		{
@@ -97,7 +97,7 @@ func scenarios() []scenario {
 // device is the name of the simulated device of a scenario: by it the verdicts are
 // told apart.
 func (s *scenario) device() string {
-	return "v_" + strings.ReplaceAll(strings.ToLower(s.name), " ", "_")
+	return "v_" + strings.ToLower(strings.Join(strings.Fields(s.name), ""))
 }
 
 // quiet is how long nothing is wrong.
@@ -109,8 +109,10 @@ func (s *scenario) sees(cause string) bool { return slices.Contains(s.names, cau
 // start runs the workload of the scenario.
 func (s *scenario) start(ctx context.Context, out, root string) (*launch.Child, error) {
 	length := s.quiet() + patience + 5*time.Second
+	// Its thread goes before the rest of this machine, as one that has a processor
+	// to itself would.
 	arguments := append([]string{
-		s.simulation, "--device", s.device(),
+		"-n", "-15", workloadPath, s.simulation, "--device", s.device(),
 		"--seconds", strconv.FormatFloat(length.Seconds(), 'f', 1, 64),
 		"--start-delay-ms", "300",
 		"--warmup-quiet-ms", strconv.FormatInt(quiet.Milliseconds(), 10),
@@ -118,7 +120,7 @@ func (s *scenario) start(ctx context.Context, out, root string) (*launch.Child, 
 	if !s.hidden {
 		arguments = append(arguments, "--sysroot", root)
 	}
-	return launch.Start(ctx, filepath.Join(out, s.device()+".log"), workloadPath, arguments...)
+	return launch.Start(ctx, filepath.Join(out, s.device()+".log"), "nice", arguments...)
 }
 
 // hog runs a busy program on the processor of the workload, and keeps the workload
@@ -129,7 +131,7 @@ func hog(ctx context.Context, workload *launch.Child) (func() error, error) {
 	if err := setAffinity(workload.PID, &one); err != nil {
 		return nil, err
 	}
-	busy, err := launch.Start(ctx, filepath.Join(outDirectory, "hog.log"), "taskset", "-c", "0", "sh", "-c", "while :; do :; done")
+	busy, err := launch.Start(ctx, filepath.Join(outDirectory, "hog.log"), "nice", "-n", "-15", "taskset", "-c", "0", "sh", "-c", "while :; do :; done")
 	if err != nil {
 		return nil, err
 	}

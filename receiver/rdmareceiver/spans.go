@@ -85,9 +85,10 @@ func statusMessage(c *verbs.Completion) string {
 // putSlow puts the attributes of a slow or failed completion.
 func putSlow(to pcommon.Map, e *slowEvent, in surroundings) {
 	c := &e.completion
-	to.EnsureCapacity(62)
+	to.EnsureCapacity(67)
 	putRequest(to, &c.WorkRequest, e.process, in)
 	putPoller(to, c.Poller, in.topology)
+	putScheduling(to, c)
 	putOutcome(to, e)
 }
 

@@ -32,6 +32,11 @@ func fullCompletion() verbs.Completion {
 		Known: 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageDevice | 1<<verbs.StagePoll,
 		Busy:  84 * time.Microsecond, HasBusy: true, Threshold: 50 * time.Microsecond,
 		Poller: verbs.Thread{TID: 4251, CPU: 40, Name: "nccl-poll"},
+		PollerScheduling: verbs.Scheduling{
+			Runnable: 8_000, Asleep: 1_000, Longest: 6_000, Interrupted: 21_000, Switches: 2,
+			Instead: verbs.Thread{TID: 99, CPU: 40, Name: "dataloader"}, Whole: true,
+		},
+		HasPollerScheduling: true,
 	}
 }
 
@@ -153,6 +158,7 @@ func TestUnknownValuesAreAbsent(t *testing.T) {
 		attributeQPType, attributeQPRemoteNumber, attributeCQHandle, attributeDevice, attributeDevicePort,
 		attributeDeviceNode, attributeOutstanding, attributeWQEBusy, attributeRank, attributeLocalRank,
 		attributeWorldSize, attributeThreadID, attributeThreadName, attributeCPU, attributeCPUNode,
+		attributePollRunnable, attributePollSleep, attributePollStopped, attributePollInterrupted, attributePollPreemptedBy,
 		attributePollThreadID, attributePollThreadName, attributePollCPU, attributePollCPUNode, attributeLocality,
 		attributeCQNumber, attributeCQSize, attributeSQLimit, attributeRQLimit, attributeSQSignalsAll, attributeQPState,
 		attributeLocalAddress, attributeLocalGID, attributePeerAddress, attributePeerGID,

@@ -244,9 +244,39 @@ func WithRdmaPollThreadIDEventAttribute(rdmaPollThreadIDAttributeValue int64) Ev
 	})
 }
 
+func WithRdmaPollThreadInterruptedTimeEventAttribute(rdmaPollThreadInterruptedTimeAttributeValue float64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutDouble("rdma.poll.thread.interrupted_time", rdmaPollThreadInterruptedTimeAttributeValue)
+	})
+}
+
 func WithRdmaPollThreadNameEventAttribute(rdmaPollThreadNameAttributeValue string) EventAttributeOption {
 	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
 		dp.Attributes().PutStr("rdma.poll.thread.name", rdmaPollThreadNameAttributeValue)
+	})
+}
+
+func WithRdmaPollThreadPreemptedByEventAttribute(rdmaPollThreadPreemptedByAttributeValue string) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutStr("rdma.poll.thread.preempted_by", rdmaPollThreadPreemptedByAttributeValue)
+	})
+}
+
+func WithRdmaPollThreadRunnableTimeEventAttribute(rdmaPollThreadRunnableTimeAttributeValue float64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutDouble("rdma.poll.thread.runnable_time", rdmaPollThreadRunnableTimeAttributeValue)
+	})
+}
+
+func WithRdmaPollThreadSleepTimeEventAttribute(rdmaPollThreadSleepTimeAttributeValue float64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutDouble("rdma.poll.thread.sleep_time", rdmaPollThreadSleepTimeAttributeValue)
+	})
+}
+
+func WithRdmaPollThreadStoppedTimeEventAttribute(rdmaPollThreadStoppedTimeAttributeValue float64) EventAttributeOption {
+	return eventAttributeOptionFunc(func(dp plog.LogRecord) {
+		dp.Attributes().PutDouble("rdma.poll.thread.stopped_time", rdmaPollThreadStoppedTimeAttributeValue)
 	})
 }
 

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "watched.h"
+
+/* Keeps when watched threads were away from their CPU, why, and who ran instead. */
+
+/* Of task_struct.__state, include/linux/sched.h. */
+#define TASK_INTERRUPTIBLE 0x1
+#define TASK_HELD (0x4 | 0x8 | 0x8000) /* __TASK_STOPPED, __TASK_TRACED, TASK_FROZEN */
+#define TASK_WAKING 0x200
+
+/* The kernel tells that it wakes a thread before it waits for that thread to have
+ * left its CPU. A wake-up that was told so shortly before is of that absence. */
+#define WAKING_NS 50000
+
+static __always_inline bool is_away(const struct schedule *schedule)
+{
+	return schedule->moves & 1;
+}
+
+/* The absence that the thread is in, or its next. */
+static __always_inline struct absence *present_absence(struct schedule *schedule)
+{
+	return &schedule->absences[(schedule->moves >> 1) % ABSENCES];
+}
+
+static __always_inline enum absence_kind kind_of_absence(struct task_struct *task,
+							 bool is_preempted)
+{
+	__u32 state = task->__state;
+
+	/* A thread that yields stays runnable, one that is being woken is again. */
+	if (is_preempted || state == 0 || (state & TASK_WAKING))
+		return ABSENT_RUNNABLE;
+	return state & TASK_HELD ? ABSENT_HELD : ABSENT_ASLEEP;
+}
+
+/* Notes who runs in the place of a thread that could. */
+static __always_inline void note_instead(struct absence *absence, struct task_struct *task)
+{
+	absence->instead_tid = task->pid;
+	__builtin_memcpy(absence->instead_comm, task->comm, sizeof(absence->instead_comm));
+}
+
+static __always_inline void keep_leaving(const struct thread *thread, struct task_struct *task,
+					 struct task_struct *next, bool is_preempted, __u64 now)
+{
+	struct schedule *schedule = schedule_of(thread);
+
+	if (!schedule)
+		return;
+	if (is_away(schedule)) {
+		/* When it came back went by unseen. */
+		struct absence *before = present_absence(schedule);
+
+		before->wanted_ns = before->off_ns;
+		before->on_ns = before->off_ns;
+		schedule->lost_ns = now;
+		schedule->moves++;
+	}
+	struct absence *absence = present_absence(schedule);
+
+	absence->off_ns = now;
+	absence->on_ns = 0;
+	absence->kind = kind_of_absence(task, is_preempted);
+	absence->off_cpu = bpf_get_smp_processor_id();
+	absence->instead_tid = 0;
+	__builtin_memset(absence->instead_comm, 0, sizeof(absence->instead_comm));
+	if (absence->kind == ABSENT_RUNNABLE)
+		note_instead(absence, next);
+	__sync_lock_test_and_set(&schedule->moves, schedule->moves + 1);
+}
+
+/* Since when the thread wanted a CPU in an absence that ends now; 0: not known. */
+static __always_inline __u64 wanted_since(const struct absence *absence, __u64 woken_ns)
+{
+	if (absence->kind == ABSENT_RUNNABLE)
+		return absence->off_ns;
+	if (woken_ns >= absence->off_ns)
+		return woken_ns;
+	return absence->off_ns - woken_ns < WAKING_NS ? absence->off_ns : 0;
+}
+
+static __always_inline void keep_return(const struct thread *thread, struct task_struct *previous,
+					__u64 now)
+{
+	struct schedule *schedule = schedule_of(thread);
+
+	if (!schedule)
+		return;
+	if (!is_away(schedule)) {
+		/* When it left went by unseen. */
+		schedule->lost_ns = now;
+		return;
+	}
+	struct absence *absence = present_absence(schedule);
+
+	absence->wanted_ns = wanted_since(absence, schedule->woken_ns);
+	if (!absence->wanted_ns) {
+		absence->wanted_ns = now;
+		schedule->lost_ns = now;
+	}
+	if (absence->kind != ABSENT_RUNNABLE)
+		note_instead(absence, previous);
+	absence->on_cpu = bpf_get_smp_processor_id();
+	absence->on_ns = now;
+	__sync_lock_test_and_set(&schedule->moves, schedule->moves + 1);
+}
+
+/* The thread is wanted to run. */
+static __always_inline void keep_waking(struct task_struct *task)
+{
+	struct thread *thread = watched_thread(task);
+
+	if (!thread)
+		return;
+	struct schedule *schedule = schedule_of(thread);
+
+	if (schedule)
+		schedule->woken_ns = bpf_ktime_get_ns();
+}

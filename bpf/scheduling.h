@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#pragma once
+
+#include "loop.h"
+#include "verbs_reader.h"
+#include "watched.h"
+
+/* What the scheduler did with a thread between the post of a request and the
+ * delivery of its completion. */
+
+struct tally {
+	const struct schedule *schedule;
+	struct scheduling *sum;
+	__u64 from_ns, to_ns;
+	__u64 number;  /* of absences not looked at */
+	__u64 most_ns; /* that somebody had its CPU */
+	__u64 woken_ns;
+	__u32 left;
+	__u32 complete; /* earlier absences ended before */
+};
+
+/* How much of a time is in that of the request. */
+static __always_inline __u64 share_of(const struct tally *state, __u64 start_ns, __u64 end_ns)
+{
+	if (start_ns < state->from_ns)
+		start_ns = state->from_ns;
+	if (end_ns > state->to_ns)
+		end_ns = state->to_ns;
+	return end_ns > start_ns ? end_ns - start_ns : 0;
+}
+
+/* Until when the thread waited for something else than a CPU. */
+static __always_inline __u64 end_of_wait(const struct tally *state, const struct absence *absence)
+{
+	if (absence->on_ns)
+		return absence->wanted_ns;
+	if (absence->kind == ABSENT_RUNNABLE)
+		return absence->off_ns;
+	return state->woken_ns >= absence->off_ns ? state->woken_ns : state->to_ns;
+}
+
+static __always_inline void add_times(struct tally *state, const struct absence *absence,
+				      __u64 on_ns)
+{
+	struct scheduling *sum = state->sum;
+	__u64 wanted_ns = end_of_wait(state, absence);
+	__u64 waited = share_of(state, absence->off_ns, wanted_ns);
+	__u64 runnable = share_of(state, wanted_ns, on_ns);
+
+	if (absence->kind == ABSENT_HELD)
+		sum->held_ns += waited;
+	else
+		sum->asleep_ns += waited;
+	sum->runnable_ns += runnable;
+	if (waited + runnable > sum->longest_ns)
+		sum->longest_ns = waited + runnable;
+	if (runnable <= state->most_ns)
+		return;
+	state->most_ns = runnable;
+	sum->instead_tid = absence->instead_tid;
+	sum->instead_cpu = absence->kind == ABSENT_RUNNABLE ? absence->off_cpu : absence->on_cpu;
+	__builtin_memcpy(sum->instead_comm, absence->instead_comm, sizeof(sum->instead_comm));
+}
+
+/* From the last absence backwards. */
+LOOP_BODY(add_absence, struct tally)
+{
+	if (state->number == 0)
+		state->complete = 1;
+	if (state->complete || state->left == 0)
+		return STOP;
+	state->number--;
+	state->left--;
+	const struct absence *absence = &state->schedule->absences[state->number % ABSENCES];
+	__u64 on_ns = absence->on_ns ? absence->on_ns : state->to_ns;
+
+	state->complete = absence->off_ns <= state->from_ns;
+	if (on_ns <= state->from_ns || absence->off_ns >= state->to_ns)
+		return NEXT;
+	state->sum->switches++;
+	if (absence->on_ns && absence->on_cpu != absence->off_cpu)
+		state->sum->migrations++;
+	add_times(state, absence, on_ns);
+	return NEXT;
+}
+
+LOOP_BODY(add_interruption, struct tally)
+{
+	if (state->left == 0)
+		return STOP;
+	state->left--;
+	const struct interruption *interruption =
+		&state->schedule->interruptions[state->left % INTERRUPTIONS];
+
+	state->sum->interrupted_ns +=
+		share_of(state, interruption->start_ns, interruption->end_ns);
+	return NEXT;
+}
+
+/* Sums up the time of the request that thread->event is of, for the thread that
+ * took its completion or the one that posted it. Not static, see claim_request. */
+__noinline int sum_scheduling(struct thread *thread, __u32 is_poster)
+{
+	if (!thread)
+		return 0;
+	struct slow_event *event = &thread->event;
+	__u32 tid = is_poster ? event->post_tid : event->poll_tid;
+	__u32 *slot = bpf_map_lookup_elem(&watched_threads, &tid);
+
+	if (!slot)
+		return 0;
+	struct schedule *schedule = schedule_at(*slot);
+	if (!schedule)
+		return 0;
+	__u64 since_ns = schedule->since_ns;
+	__u64 moves = *(volatile __u64 *)&schedule->moves;
+	struct tally state = {
+		.schedule = schedule,
+		.sum = is_poster ? &event->poster : &event->poller,
+		.from_ns = event->posted_ns,
+		.to_ns = event->delivered_ns,
+		.number = (moves + 1) >> 1,
+		.most_ns = some_zero,
+		.woken_ns = schedule->woken_ns,
+		.left = ABSENCES - 1 + some_zero,
+		.complete = some_zero,
+	};
+
+	/* Who posted was watched before: this is another thread with its number. */
+	if (is_poster && since_ns > state.from_ns)
+		return 0;
+	LOOP(add_absence, &state);
+	bool whole = state.complete && since_ns <= state.from_ns &&
+		     schedule->lost_ns <= state.from_ns;
+	__u32 interrupted = schedule->interrupted;
+	state.left = interrupted < INTERRUPTIONS ? interrupted : INTERRUPTIONS;
+	LOOP(add_interruption, &state);
+	/* What was looked at may be that of later absences, or of another thread. */
+	if (*(volatile __u64 *)&schedule->moves - moves > 1 || schedule->since_ns != since_ns)
+		state.sum->known = SCHEDULING_UNKNOWN;
+	else
+		state.sum->known = whole ? SCHEDULING_WHOLE : SCHEDULING_PARTLY;
+	return 0;
+}
+
+/* Adds what is known of both threads to thread->event. For one thread that posted
+ * and polled it is in there once. */
+static __always_inline void report_scheduling(struct thread *thread)
+{
+	struct slow_event *event = &thread->event;
+
+	__builtin_memset(&event->poller, 0, sizeof(event->poller));
+	__builtin_memset(&event->poster, 0, sizeof(event->poster));
+	if (!watches_threads())
+		return;
+	sum_scheduling(thread, false);
+	if (event->post_tid != event->poll_tid)
+		sum_scheduling(thread, true);
+}
