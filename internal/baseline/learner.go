@@ -123,6 +123,9 @@ func (l *Learner[K]) Len() int { return len(l.kinds) }
 // Stalest returns as many kinds as asked for, those first that had no request for the
 // longest time.
 func (l *Learner[K]) Stalest(n int) []K {
+	if n <= 0 {
+		return nil
+	}
 	kinds := slices.SortedFunc(maps.Keys(l.kinds), func(a, b K) int {
 		return cmp.Compare(l.kinds[a].active, l.kinds[b].active)
 	})

@@ -56,6 +56,30 @@ func EvidenceEvery(cfg Config, every time.Duration) Config {
 	return cfg
 }
 
+// LearnEvery learns a level of what is usual in so short a time.
+func LearnEvery(cfg Config, window time.Duration) Config {
+	cfg.learningWindow = window
+	return cfg
+}
+
+// Learn looks at what is usual.
+func Learn(t *Tracer) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, err := monotonic()
+	return errors.Join(err, t.learn(now))
+}
+
+// HighestLimit is the highest of the limits that were learned, 0 without any.
+func HighestLimit(t *Tracer) (highest time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, limit := range t.baselines.learner.Limits() {
+		highest = max(highest, limit)
+	}
+	return highest
+}
+
 // Suspect makes completions of every library seem not to have added up, so that
 // their completion sites are compared once more.
 func Suspect(t *Tracer) error {

@@ -15,11 +15,11 @@ func TestMapsFitTheirBound(t *testing.T) {
 		segments uint32 // at least
 		fits     bool
 	}{
-		{1, defaultMapBytes, 6500, true},
-		{2, defaultMapBytes, 6500, true},
-		{64, defaultMapBytes, 6100, true},
-		{256, defaultMapBytes, 5150, true},
-		{1024, defaultMapBytes, 2350, true},
+		{1, defaultMapBytes, 6450, true},
+		{2, defaultMapBytes, 6450, true},
+		{64, defaultMapBytes, 6000, true},
+		{256, defaultMapBytes, 5100, true},
+		{1024, defaultMapBytes, 2300, true},
 		{256, 22 << 20, fewestSegments, true},
 		{2, 4 << 20, 0, false},
 		{256, 4 << 20, 0, false},
