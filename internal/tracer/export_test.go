@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
 // OnlyFilesUnder keeps the tracer from probing libraries outside a directory,
@@ -68,6 +69,32 @@ func Learn(t *Tracer) error {
 	defer t.mu.Unlock()
 	now, err := monotonic()
 	return errors.Join(err, t.learn(now))
+}
+
+// Kind is a kind of requests whose durations the kernel side counts.
+type Kind struct {
+	Peer      uint32
+	Operation string
+	SizeClass uint8
+}
+
+// Kinds are those of all devices, with the number of their requests.
+func Kinds(t *Tracer) map[Kind]uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kinds := map[Kind]uint64{}
+	for slot := range t.side.baselines.length {
+		counts, err := t.side.baselines.load(slot)
+		if err != nil || counts.Kind == 0 {
+			continue
+		}
+		operation := verbs.Operation(counts.Kind >> 8)
+		kind := Kind{Peer: uint32(counts.Kind >> 32), Operation: operation.String(), SizeClass: uint8(counts.Kind)}
+		for _, n := range counts.Requests {
+			kinds[kind] += uint64(n)
+		}
+	}
+	return kinds
 }
 
 // HighestLimit is the highest of the limits that were learned, 0 without any.
