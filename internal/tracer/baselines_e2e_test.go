@@ -60,6 +60,33 @@ func TestWhatIsUsualIsNotSlow(t *testing.T) {
 	}
 }
 
+// Where there is no room for a kind its requests are counted and measured against the
+// threshold; room is made at the next look.
+func TestKindsWithoutRoom(t *testing.T) {
+	beside(t)
+	cfg := everything
+	cfg.Threshold = 50 * time.Microsecond
+	tr := startTracer(t, tracer.LearnEvery(cfg, time.Hour))
+	if err := tracer.Learn(tr); err != nil { // So that none comes between.
+		t.Fatal(err)
+	}
+	kinds, err := tracer.FillKinds(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := simulate(t, tr, slowDevice[0], append(slowDevice[1:], "--seconds", "0.5")...)
+	r.checkBooks()
+	if over := r.certainlyOver(cfg.Threshold); r.slow() < over || r.lost("baseline_map_full") < over || over == 0 {
+		t.Errorf("%d are slow and %d found no room, of %d over the threshold", r.slow(), r.lost("baseline_map_full"), over)
+	}
+	if err := tracer.Learn(tr); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := snapshot(t, tr).Losses["baseline_forgotten"], uint64(kinds/4); got != want {
+		t.Errorf("%d kinds were dropped, want %d", got, want)
+	}
+}
+
 // learnUsual runs the slow device until a limit was learned.
 func learnUsual(t *testing.T, tr *tracer.Tracer, collected *collector, want time.Duration) *run {
 	t.Helper()

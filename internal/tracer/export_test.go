@@ -63,12 +63,23 @@ func LearnEvery(cfg Config, window time.Duration) Config {
 	return cfg
 }
 
-// Learn looks at what is usual.
+// Learn looks at what is usual, whenever it did so last.
 func Learn(t *Tracer) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.baselines.next = 0
 	now, err := monotonic()
 	return errors.Join(err, t.learn(now))
+}
+
+// FillKinds leaves no room for a kind of requests, and returns how many there are.
+func FillKinds(t *Tracer) (n uint32, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for slot := range t.side.baselines.length {
+		err = errors.Join(err, t.side.baselines.store(slot, &bpf.TrackerBaseline{Kind: 1 + uint64(slot)}))
+	}
+	return t.side.baselines.length, err
 }
 
 // Kind is a kind of requests whose durations the kernel side counts.
