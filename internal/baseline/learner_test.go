@@ -12,7 +12,10 @@ const (
 	second    = uint64(time.Second)
 )
 
-// world feeds a learner one kind's requests, a look a second.
+// look is the time between two looks.
+const look = 5 * time.Second
+
+// world feeds a learner the requests of kinds.
 type world struct {
 	learner *Learner[string]
 	now     uint64
@@ -39,11 +42,11 @@ func (w *world) run(kind string, d time.Duration, requests mix) (limit time.Dura
 		counts = new([Buckets]uint32)
 		w.counts[kind] = counts
 	}
-	for range int(d / time.Second) {
+	for range int(d / look) {
 		for excess, n := range requests {
-			counts[bucketOf(excess)] += n
+			counts[bucketOf(excess)] += n * uint32(look/time.Second)
 		}
-		w.now += second
+		w.now += uint64(look)
 		limit, _ = w.learner.Observe(w.now, kind, counts)
 	}
 	return limit

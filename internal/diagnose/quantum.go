@@ -80,9 +80,14 @@ func FindQuantum(durations []time.Duration, quanta []Quantum) (best Quantisation
 	bestChance := math.Inf(1)
 	for _, quantum := range quanta {
 		for _, length := range quantum.lengths() {
-			spread := spreadOver(durations, length)
-			chance := spread.logChance(length, longest) + math.Log(float64(trials))
-			if spread.share() < leastShare || chance > math.Log(mostChance) {
+			explained := countExplained(durations, length)
+			share := float64(explained) / float64(len(durations))
+			if share < leastShare {
+				continue
+			}
+			covered := coveredShare(length, longest)
+			chance := logBinomialTail(len(durations), explained, covered) + math.Log(float64(trials))
+			if chance > math.Log(mostChance) {
 				continue
 			}
 			// Of two that explain as much, the longer: multiples of it are
@@ -92,8 +97,8 @@ func FindQuantum(durations []time.Duration, quanta []Quantum) (best Quantisation
 			}
 			bestChance, found = chance, true
 			best = Quantisation{
-				Quantum: quantum, Length: length, Share: spread.share(),
-				Multiples: spread.multiples(trials), Chance: math.Exp(chance),
+				Quantum: quantum, Length: length, Share: share,
+				Multiples: countMultiples(durations, length, trials), Chance: math.Exp(chance),
 			}
 		}
 	}
@@ -112,66 +117,64 @@ func (q Quantum) lengths() []time.Duration {
 	return lengths
 }
 
-// spread counts durations by the multiple of a length that they are nearest to.
-type spread struct {
-	all int
-	// near and at count those that are nearest to a multiple, and those at it. Those
-	// nearest to none, since they are shorter, are near 0.
-	near, at map[int64]int
+// nearest is the multiple of a length that a duration is nearest to, 0 for one that is
+// shorter, and whether it lies at it. The middle between two multiples is that of what
+// lies between them.
+func nearest(d, length time.Duration) (multiple int64, at bool) {
+	ratio := float64(d) / float64(length)
+	whole := math.Floor(ratio + 0.5 - (late-early)/2)
+	past := ratio - whole
+	return int64(whole), whole >= 1 && past >= -early && past <= late
 }
 
-func spreadOver(durations []time.Duration, length time.Duration) spread {
-	s := spread{all: len(durations), near: map[int64]int{}, at: map[int64]int{}}
+// countExplained counts the durations that lie at multiples.
+func countExplained(durations []time.Duration, length time.Duration) (n int) {
 	for _, d := range durations {
-		ratio := float64(d) / float64(length)
-		// The middle between two multiples is that of what lies between them.
-		multiple := math.Floor(ratio + 0.5 - (late-early)/2)
-		s.near[int64(multiple)]++
-		if past := ratio - multiple; multiple >= 1 && past >= -early && past <= late {
-			s.at[int64(multiple)]++
+		if _, at := nearest(d, length); at {
+			n++
 		}
-	}
-	return s
-}
-
-func (s spread) explained() (n int) {
-	for _, at := range s.at {
-		n += at
 	}
 	return n
 }
 
-func (s spread) share() float64 { return float64(s.explained()) / float64(s.all) }
-
-// logChance is the logarithm of the probability that of durations spread evenly up to
-// the longest so many lie at multiples.
-func (s spread) logChance(length, longest time.Duration) float64 {
+// coveredShare is the part of all that is no longer than the longest that lies at
+// multiples.
+func coveredShare(length, longest time.Duration) float64 {
 	end := float64(longest) / float64(length)
 	whole := math.Floor(end + early)
-	covered := max(whole-1, 0) * (early + late)
-	if whole >= 1 {
-		covered += min(end-whole, late) + early
+	if whole < 1 {
+		return 0
 	}
-	return logBinomialTail(s.all, s.explained(), min(covered/end, 1))
+	covered := (whole-1)*(early+late) + early + min(end-whole, late)
+	return min(covered/end, 1)
 }
 
-// multiples counts the multiples that durations lie at. The one with the most would be
-// a plateau of whatever origin, with strays beside it: the others count only where
+// countMultiples counts the multiples that durations lie at. The one with the most would
+// be a plateau of whatever origin, with strays beside it: the others count only where
 // these cannot be strays.
-func (s spread) multiples(trials int) int {
-	most := int64(0)
-	for multiple, n := range s.at {
-		if n > s.at[most] || n == s.at[most] && multiple < most {
+func countMultiples(durations []time.Duration, length time.Duration, trials int) int {
+	near, at := map[int64]int{}, map[int64]int{}
+	most, explained := int64(0), 0
+	for _, d := range durations {
+		multiple, isAt := nearest(d, length)
+		near[multiple]++
+		if isAt {
+			explained++
+			at[multiple]++
+		}
+	}
+	for multiple, n := range at {
+		if n > at[most] || n == at[most] && multiple < most {
 			most = multiple
 		}
 	}
-	strays := s.all - s.near[most]
-	explained := s.explained() - s.at[most]
+	strays := len(durations) - near[most]
+	explained -= at[most]
 	chance := logBinomialTail(strays, explained, early+late) + math.Log(float64(trials))
 	if float64(explained) < leastShare*float64(strays) || chance > math.Log(mostChance) {
 		return 1
 	}
-	return len(s.at)
+	return len(at)
 }
 
 // logBinomialTail is the logarithm of the probability of at least k successes in n

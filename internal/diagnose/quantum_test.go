@@ -112,6 +112,7 @@ func TestQuantaWithoutLength(t *testing.T) {
 // shapes are ways in which durations may be random, at a scale.
 var shapes = map[string]func(random *rand.Rand, scale float64) float64{
 	"even":        func(r *rand.Rand, scale float64) float64 { return scale * r.Float64() },
+	"even above":  func(r *rand.Rand, scale float64) float64 { return scale * (1 + r.Float64()) },
 	"exponential": func(r *rand.Rand, scale float64) float64 { return scale * r.ExpFloat64() },
 	"lognormal":   func(r *rand.Rand, scale float64) float64 { return scale * math.Exp(r.NormFloat64()) },
 	"heavy tail":  func(r *rand.Rand, scale float64) float64 { return scale / (1e-3 + r.Float64()) },
