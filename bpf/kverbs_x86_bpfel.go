@@ -13,6 +13,14 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type KverbsBaseline struct {
+	_        structs.HostLayout
+	Kind     uint64
+	LimitNs  uint64
+	Slow     uint64
+	Requests [16]uint32
+}
+
 type KverbsCall struct {
 	_           structs.HostLayout
 	EntryNs     uint64
@@ -76,6 +84,8 @@ type KverbsDevice struct {
 	FloorNs  uint64
 	Ignored  uint32
 	Ready    uint32
+	Learns   uint32
+	Pad      uint32
 }
 
 type KverbsDriverVerbs struct {
@@ -178,9 +188,9 @@ type KverbsQueue struct {
 	Port          uint8
 	QpType        uint8
 	Library       uint32
+	Peer          uint32
 	Durations     [64]uint32
 	Directory     [256]uint32
-	_             [4]byte
 }
 
 type KverbsQueueKey struct {
@@ -389,6 +399,7 @@ type KverbsThread struct {
 		Sequence    uint64
 		StageNs     [6]uint64
 		BusyNs      uint64
+		LimitNs     uint64
 		KnownStages uint8
 		HasBusy     uint8
 		Pad2        [6]uint8
@@ -527,6 +538,7 @@ type KverbsTraceContext struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	KverbsMapAggregates            = "aggregates"
+	KverbsMapBaselines             = "baselines"
 	KverbsMapConnectedQps          = "connected_qps"
 	KverbsMapConsumerNames         = "consumer_names"
 	KverbsMapConsumers             = "consumers"
@@ -676,6 +688,7 @@ type KverbsProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type KverbsMapSpecs struct {
 	Aggregates      *ebpf.MapSpec `ebpf:"aggregates"`
+	Baselines       *ebpf.MapSpec `ebpf:"baselines"`
 	ConnectedQps    *ebpf.MapSpec `ebpf:"connected_qps"`
 	ConsumerNames   *ebpf.MapSpec `ebpf:"consumer_names"`
 	Consumers       *ebpf.MapSpec `ebpf:"consumers"`
@@ -755,6 +768,7 @@ func (o *KverbsObjects) Close() error {
 // It can be passed to LoadKverbsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type KverbsMaps struct {
 	Aggregates      *ebpf.Map `ebpf:"aggregates"`
+	Baselines       *ebpf.Map `ebpf:"baselines"`
 	ConnectedQps    *ebpf.Map `ebpf:"connected_qps"`
 	ConsumerNames   *ebpf.Map `ebpf:"consumer_names"`
 	Consumers       *ebpf.Map `ebpf:"consumers"`
@@ -792,6 +806,7 @@ type KverbsMaps struct {
 func (m *KverbsMaps) Close() error {
 	return _KverbsClose(
 		m.Aggregates,
+		m.Baselines,
 		m.ConnectedQps,
 		m.ConsumerNames,
 		m.Consumers,

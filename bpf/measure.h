@@ -26,6 +26,7 @@ struct unit {
 	__u64 sequence;
 	__u64 stage_ns[STAGES];
 	__u64 busy_ns;
+	__u64 limit_ns; /* that duration − busy exceeded */
 	__u8 known_stages;
 	__u8 has_busy;
 	__u8 pad2[6];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include "baseline.h"
 #include "counters.h"
 #include "device.h"
 #include "knobs.h"
@@ -57,7 +58,7 @@ static __noinline void report_slow(struct queue *queue, struct thread *thread)
 		event->stage_ns[i] = unit->stage_ns[i];
 	event->bytes = unit->bytes;
 	event->busy_ns = unit->busy_ns;
-	event->threshold_ns = threshold_ns;
+	event->threshold_ns = unit->limit_ns;
 	copy_span(event, queue, unit);
 	event->tgid = queue->key.tgid;
 	event->qp_num = queue->key.qp_num;
@@ -107,10 +108,18 @@ static __always_inline void account_unit(struct queue *queue, struct thread *thr
 			if (unit->stage_ns[i])
 				__sync_fetch_and_add(&series->stage_ns[i], unit->stage_ns[i]);
 	}
-	if (duration <= threshold_ns || duration - threshold_ns <= unit->busy_ns)
+	if (duration <= threshold_ns || duration - threshold_ns <= unit->busy_ns) {
+		if (device && device->learns)
+			sample_fast(queue, unit, duration);
 		return;
+	}
 
 	__u64 excess = duration - unit->busy_ns;
+	unit->limit_ns = threshold_ns;
+	if (threshold_ns && device && !exceeds_usual(queue, device, unit, excess)) {
+		count(SLOW_USUAL);
+		return;
+	}
 	count(SLOW_SEEN);
 	__sync_fetch_and_add(&queue->slow, 1);
 	if (series) {

@@ -181,9 +181,9 @@ type ResourcesQueue struct {
 	Port          uint8
 	QpType        uint8
 	Library       uint32
+	Peer          uint32
 	Durations     [64]uint32
 	Directory     [256]uint32
-	_             [4]byte
 }
 
 type ResourcesQueueKey struct {

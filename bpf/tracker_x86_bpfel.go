@@ -13,6 +13,14 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type TrackerBaseline struct {
+	_        structs.HostLayout
+	Kind     uint64
+	LimitNs  uint64
+	Slow     uint64
+	Requests [16]uint32
+}
+
 type TrackerBuild struct {
 	_    structs.HostLayout
 	Call struct {
@@ -133,10 +141,12 @@ const (
 	TrackerCounterLOSS_READ_CQE             TrackerCounter = 43
 	TrackerCounterLOSS_CQE_SAMPLES          TrackerCounter = 44
 	TrackerCounterLOSS_SCHEDULES_FULL       TrackerCounter = 45
-	TrackerCounterDUPLICATE_HITS            TrackerCounter = 46
-	TrackerCounterSLOW_SEEN                 TrackerCounter = 47
-	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 48
-	TrackerCounterCOUNTERS                  TrackerCounter = 49
+	TrackerCounterLOSS_BASELINES_FULL       TrackerCounter = 46
+	TrackerCounterDUPLICATE_HITS            TrackerCounter = 47
+	TrackerCounterSLOW_USUAL                TrackerCounter = 48
+	TrackerCounterSLOW_SEEN                 TrackerCounter = 49
+	TrackerCounterSLOW_BELOW_FLOOR          TrackerCounter = 50
+	TrackerCounterCOUNTERS                  TrackerCounter = 51
 )
 
 type TrackerCq struct {
@@ -187,6 +197,8 @@ type TrackerDevice struct {
 	FloorNs  uint64
 	Ignored  uint32
 	Ready    uint32
+	Learns   uint32
+	Pad      uint32
 }
 
 type TrackerEntry struct {
@@ -448,9 +460,9 @@ type TrackerQueue struct {
 	Port          uint8
 	QpType        uint8
 	Library       uint32
+	Peer          uint32
 	Durations     [64]uint32
 	Directory     [256]uint32
-	_             [4]byte
 }
 
 type TrackerQueueEnd uint32
@@ -840,6 +852,7 @@ type TrackerThread struct {
 		Sequence    uint64
 		StageNs     [6]uint64
 		BusyNs      uint64
+		LimitNs     uint64
 		KnownStages uint8
 		HasBusy     uint8
 		Pad2        [6]uint8
@@ -859,6 +872,7 @@ type TrackerTraceContext struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	TrackerMapAggregates          = "aggregates"
+	TrackerMapBaselines           = "baselines"
 	TrackerMapBuilds              = "builds"
 	TrackerMapConnectedQps        = "connected_qps"
 	TrackerMapControlEvents       = "control_events"
@@ -1043,6 +1057,7 @@ type TrackerProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type TrackerMapSpecs struct {
 	Aggregates      *ebpf.MapSpec `ebpf:"aggregates"`
+	Baselines       *ebpf.MapSpec `ebpf:"baselines"`
 	Builds          *ebpf.MapSpec `ebpf:"builds"`
 	ConnectedQps    *ebpf.MapSpec `ebpf:"connected_qps"`
 	ControlEvents   *ebpf.MapSpec `ebpf:"control_events"`
@@ -1139,6 +1154,7 @@ func (o *TrackerObjects) Close() error {
 // It can be passed to LoadTrackerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TrackerMaps struct {
 	Aggregates      *ebpf.Map `ebpf:"aggregates"`
+	Baselines       *ebpf.Map `ebpf:"baselines"`
 	Builds          *ebpf.Map `ebpf:"builds"`
 	ConnectedQps    *ebpf.Map `ebpf:"connected_qps"`
 	ControlEvents   *ebpf.Map `ebpf:"control_events"`
@@ -1178,6 +1194,7 @@ type TrackerMaps struct {
 func (m *TrackerMaps) Close() error {
 	return _TrackerClose(
 		m.Aggregates,
+		m.Baselines,
 		m.Builds,
 		m.ConnectedQps,
 		m.ControlEvents,

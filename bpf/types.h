@@ -182,6 +182,7 @@ struct queue {
 	__u16 device;
 	__u8 port, qp_type;
 	__u32 library;			/* whose functions it was last posted through */
+	__u32 peer;			/* a number that user space gave it, 0: not known */
 	__u32 durations[QUEUE_BUCKETS]; /* of the timed work requests, see traffic.h */
 	__u32 directory[DIRECTORY_SLOTS];
 };
@@ -222,8 +223,39 @@ struct device {
 	__u64 ns_per_gib; /* 0: the rate is not known */
 	__u64 floor_ns;	  /* only a larger excess is reported */
 	__u32 ignored;
-	__u32 ready; /* the name is written */
+	__u32 ready;  /* the name is written */
+	__u32 learns; /* it has a baseline, see baseline.h */
+	__u32 pad;
 };
+
+/* A kind of requests in one number: those of a device to one peer, of one operation
+ * and of a size between two powers of 4. The peer is a number that user space gave
+ * it, 0 where it is not known; the size class 0 is no bytes, n at least 4^(n-1). */
+#define KIND_USED (1u << 31) /* no kind is 0 */
+#define KIND_PEER_SHIFT 32
+#define KIND_DEVICE_SHIFT 16
+#define KIND_OPERATION_SHIFT 8
+#define SIZE_CLASSES 17
+_Static_assert(DEVICES < KIND_USED >> KIND_DEVICE_SHIFT, "the bit is not of a device");
+
+/* The bucket BASELINE_BELOW is the one that the threshold is in, and each is as wide
+ * as one of a queue. What is below the first or above the last is in those. */
+#define BASELINE_BUCKETS 16
+#define BASELINE_BELOW 5
+#define FAST_SAMPLE 16
+#define BASELINES 1024
+#define BASELINES_SHIFT 10
+
+/* The excess time of the requests of a kind. */
+struct baseline {
+	__u64 kind;	/* 0: of none */
+	__u64 limit_ns; /* set by user space where it learned one, 0: the threshold */
+	__u64 slow;	/* those over the limit */
+	/* User space takes differences: a count wraps. Of those over the threshold
+	 * every one is counted, of the others one in FAST_SAMPLE for all. */
+	__u32 requests[BASELINE_BUCKETS];
+};
+_Static_assert(sizeof(struct baseline) == 88, "no hidden padding");
 
 struct series_key {
 	__u64 incarnation;
@@ -305,7 +337,9 @@ enum counter {
 	LOSS_READ_CQE,
 	LOSS_CQE_SAMPLES,
 	LOSS_SCHEDULES_FULL,
+	LOSS_BASELINES_FULL,
 	DUPLICATE_HITS,
+	SLOW_USUAL,
 	SLOW_SEEN,
 	SLOW_BELOW_FLOOR,
 	COUNTERS,

@@ -5,14 +5,16 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/rdmaradar/rdmaradar/internal/baseline"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
 // Config says what to trace. The zero value of an optional field has a
 // meaning; see each.
 type Config struct {
-	// Threshold is the excess time from which a completion is slow: its
-	// duration less the time the port was busy. 0 reports every completion.
+	// Threshold is the excess time from which a completion is slow, unless as much
+	// is usual for its kind: its duration less the time the port was busy. 0 reports
+	// every completion.
 	Threshold time.Duration
 	// MaxMapBytes bounds the memory of the BPF maps. 0 means 32 MiB.
 	MaxMapBytes uint64
@@ -63,6 +65,8 @@ type Config struct {
 	// namedDrivers is knownDrivers when it is nil. It lets tests find drivers by
 	// their devices alone.
 	namedDrivers []driver
+	// learningWindow is baseline.Window when it is 0. It lets tests learn sooner.
+	learningWindow time.Duration
 	// selects says that not every process is traced.
 	selects bool
 }
@@ -93,6 +97,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.evidenceEvery == 0 {
 		c.evidenceEvery = evidenceEvery
+	}
+	if c.learningWindow == 0 {
+		c.learningWindow = baseline.Window
 	}
 	if c.namedDrivers == nil {
 		c.namedDrivers = knownDrivers

@@ -56,7 +56,9 @@ var otherLosses = map[bpf.TrackerCounter]string{
 	bpf.TrackerCounterLOSS_CONTENDED:            "contended",
 	bpf.TrackerCounterLOSS_CONSUMERS_FULL:       "consumer_map_full",
 	bpf.TrackerCounterLOSS_ENTRY_NOT_SEEN:       "entry_not_seen",
+	bpf.TrackerCounterLOSS_BASELINES_FULL:       "baseline_map_full",
 	bpf.TrackerCounterDUPLICATE_HITS:            "duplicate_probe",
+	bpf.TrackerCounterSLOW_USUAL:                "usual_for_its_kind",
 	bpf.TrackerCounterSLOW_BELOW_FLOOR:          "below_reporting_floor",
 }
 

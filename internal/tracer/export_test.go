@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
 // OnlyFilesUnder keeps the tracer from probing libraries outside a directory,
@@ -54,6 +55,67 @@ func ReportsEveryOne(t *Tracer) bool { return t.cfg.Threshold == 0 }
 func EvidenceEvery(cfg Config, every time.Duration) Config {
 	cfg.evidenceEvery = every
 	return cfg
+}
+
+// LearnEvery learns a level of what is usual in so short a time.
+func LearnEvery(cfg Config, window time.Duration) Config {
+	cfg.learningWindow = window
+	return cfg
+}
+
+// Learn looks at what is usual, whenever it did so last.
+func Learn(t *Tracer) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.baselines.next = 0
+	now, err := monotonic()
+	return errors.Join(err, t.learn(now))
+}
+
+// FillKinds leaves no room for a kind of requests, and returns how many there are.
+func FillKinds(t *Tracer) (n uint32, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for slot := range t.side.baselines.length {
+		err = errors.Join(err, t.side.baselines.store(slot, &bpf.TrackerBaseline{Kind: 1 + uint64(slot)}))
+	}
+	return t.side.baselines.length, err
+}
+
+// Kind is a kind of requests whose durations the kernel side counts.
+type Kind struct {
+	Peer      uint32
+	Operation string
+	SizeClass uint8
+}
+
+// Kinds are those of all devices, with the number of their requests.
+func Kinds(t *Tracer) map[Kind]uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	kinds := map[Kind]uint64{}
+	for slot := range t.side.baselines.length {
+		counts, err := t.side.baselines.load(slot)
+		if err != nil || counts.Kind == 0 {
+			continue
+		}
+		operation := verbs.Operation(counts.Kind >> 8)
+		kind := Kind{Peer: uint32(counts.Kind >> 32), Operation: operation.String(), SizeClass: uint8(counts.Kind)}
+		for _, n := range counts.Requests {
+			kinds[kind] += uint64(n)
+		}
+	}
+	return kinds
+}
+
+// HighestLimit is the highest of the limits that were learned, 0 without any.
+func HighestLimit(t *Tracer) (highest time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, limit := range t.baselines.learner.Limits() {
+		highest = max(highest, limit)
+	}
+	return highest
 }
 
 // Suspect makes completions of every library seem not to have added up, so that

@@ -29,6 +29,7 @@ type kernelSide struct {
 	libraries  *table[bpf.TrackerLibrary]
 	sites      *table[bpf.TrackerSite]
 	functions  *table[bpf.TrackerPollFunction]
+	baselines  *table[bpf.TrackerBaseline]
 	// freeSites are the elements of sites that are not in use.
 	freeSites []uint32
 	// entryReturn leaves completion sites alone.
@@ -147,13 +148,14 @@ func (k *kernelSide) bind() error {
 	if err := k.collection.Assign(&k.maps); err != nil {
 		return fmt.Errorf("finding the BPF maps: %w", err)
 	}
-	var errs [6]error
+	var errs [7]error
 	k.queues, errs[0] = newTable[bpf.TrackerQueue](k.maps.Queues, "queues")
 	k.segments, errs[1] = newTable[bpf.TrackerSegment](k.maps.Segments, "segments")
 	k.devices, errs[2] = newTable[bpf.TrackerDevice](k.maps.Devices, "devices")
 	k.libraries, errs[3] = newTable[bpf.TrackerLibrary](k.maps.Libraries, "libraries")
 	k.sites, errs[4] = newTable[bpf.TrackerSite](k.maps.Sites, "sites")
 	k.functions, errs[5] = newTable[bpf.TrackerPollFunction](k.maps.PollFunctions, "poll_functions")
+	k.baselines, errs[6] = newTable[bpf.TrackerBaseline](k.maps.Baselines, "baselines")
 	if errs[4] == nil {
 		for i := range k.sites.length {
 			k.freeSites = append(k.freeSites, i)

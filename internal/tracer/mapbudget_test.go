@@ -17,9 +17,9 @@ func TestMapsFitTheirBound(t *testing.T) {
 	}{
 		{1, defaultMapBytes, 6100, true},
 		{2, defaultMapBytes, 6100, true},
-		{64, defaultMapBytes, 5650, true},
-		{256, defaultMapBytes, 4700, true},
-		{1024, defaultMapBytes, 1800, true},
+		{64, defaultMapBytes, 5600, true},
+		{256, defaultMapBytes, 4650, true},
+		{1024, defaultMapBytes, 1750, true},
 		{256, 23 << 20, fewestSegments, true},
 		{2, 4 << 20, 0, false},
 		{256, 4 << 20, 0, false},

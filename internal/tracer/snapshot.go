@@ -278,6 +278,7 @@ func (t *Tracer) losses(counters *[bpf.TrackerCounterCOUNTERS]uint64) map[string
 	losses["library_out_of_reach"] = t.missed.Load()
 	losses["undecodable_record"] = t.undecodable.Load()
 	losses["process_undecided"] = t.undecided.Load()
+	losses["baseline_forgotten"] = t.baselines.dropped()
 	t.resources.addLosses(losses)
 	t.kernel.addLosses(losses)
 	return losses

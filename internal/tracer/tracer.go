@@ -47,6 +47,8 @@ type Tracer struct {
 	resources   *resources
 	kernel      *kernelVerbs
 	stamps      *cqeStamps
+	baselines   *baselines
+	peers       peers
 	dropped     atomic.Uint64
 	undecodable atomic.Uint64
 	// undecided counts slow completions of processes of which it was not yet known
@@ -136,6 +138,8 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		resources:   newResources(cfg, side.allMaps),
 		kernel:      newKernelVerbs(cfg, side),
 		stamps:      newCQEStamps(cfg.Logger),
+		baselines:   newBaselines(side, cfg),
+		peers:       peers{},
 		libraries:   newLibraries(side, kind),
 		books:       newLedger(),
 		ending:      map[verbs.ProcessID]time.Time{},
@@ -282,7 +286,7 @@ func (t *Tracer) scanRegularly(ctx context.Context) {
 }
 
 // scan is what is done every second: know new devices, find stuck sends, give
-// back what ended.
+// back what ended, learn what is usual.
 func (t *Tracer) scan() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -301,6 +305,8 @@ func (t *Tracer) scan() error {
 		t.libraries.reap(),
 		t.endDestroyed(now),
 		t.decideAboutRegistrants(),
+		t.tellPeers(now),
+		t.learn(now),
 	}
 	t.decideAboutAll()
 	for process, since := range t.ending {

@@ -122,7 +122,8 @@ type Completion struct {
 	// HasBusy is false when the rate or the device is not known.
 	Busy    time.Duration
 	HasBusy bool
-	// Threshold is the limit that Duration−Busy exceeded.
+	// Threshold is the limit that Duration−Busy exceeded: the configured one, or a
+	// higher one that was learned for its kind.
 	Threshold time.Duration
 	Span      SpanContext
 }

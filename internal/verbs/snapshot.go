@@ -27,7 +27,7 @@ type Series struct {
 	Sum, Min, Max time.Duration
 	// StageTime is the time spent in each stage by the timed completions.
 	StageTime [NumStages]time.Duration
-	// Slow counts completions over the threshold, reported or not; Excess is
+	// Slow counts completions over their limit, reported or not; Excess is
 	// the time that the port's work does not explain, of the slow ones.
 	Slow   uint64
 	Excess time.Duration

@@ -16,7 +16,7 @@ type Traffic struct {
 	// Bytes is the payload of the completed sends, writes, reads and atomics.
 	// Receives are not in it.
 	Bytes uint64
-	// Slow counts the timed completions over the threshold.
+	// Slow counts the timed completions over their limit.
 	Slow uint64
 	// Durations counts the timed completions. Bucket i holds what the buckets 4i
 	// to 4i+3 of a Histogram do. A count wraps at 2^32, and so only differences

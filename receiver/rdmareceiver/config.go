@@ -82,7 +82,8 @@ type Filters struct {
 // Config is the configuration of the receiver. The default is complete.
 type Config struct {
 	// Threshold is by how much a work request may take longer than the port
-	// was busy before it is slow. Default 50us.
+	// was busy before it is slow, unless as much is usual for its peer, operation
+	// and size. What takes 16 times as long is slow always. Default 50us.
 	Threshold time.Duration `mapstructure:"threshold"`
 	// CollectionInterval is the time between two exports of metrics. Default
 	// 10s.

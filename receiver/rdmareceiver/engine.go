@@ -42,7 +42,8 @@ type engine interface {
 
 // engineConfig is what the tracer needs of the receiver.
 type engineConfig struct {
-	// Threshold is the excess time from which a completion is slow.
+	// Threshold is the excess time from which a completion is slow, unless as much
+	// is usual for its kind.
 	Threshold time.Duration
 	// MaxMapBytes bounds the memory of the BPF maps.
 	MaxMapBytes uint64

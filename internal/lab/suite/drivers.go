@@ -69,12 +69,24 @@ const TracerTests = "tracer.test"
 
 // driversAreFound runs the tracer's own test of drivers that it does not know.
 func driversAreFound(ctx context.Context, g *Guest) (string, error) {
-	out, err := run(ctx, g.share+"/"+TracerTests, "-test.v", "-test.run", "^TestDriversAreFoundByTheirDevices$")
+	return "the verbs of rdma_rxe are found by its device as they are known by name",
+		g.runTracerTest(ctx, "TestDriversAreFoundByTheirDevices")
+}
+
+// kindsHavePeers runs the tracer's own test of what is usual for each peer.
+func kindsHavePeers(ctx context.Context, g *Guest) (string, error) {
+	return "requests are followed apart by the peer that the kernel told of",
+		g.runTracerTest(ctx, "TestKindsHaveTheirPeer")
+}
+
+// runTracerTest runs one of the tracer's tests that change the kernel they run on.
+func (g *Guest) runTracerTest(ctx context.Context, name string) error {
+	out, err := run(ctx, g.share+"/"+TracerTests, "-test.v", "-test.run", "^"+name+"$")
 	if err != nil {
-		return "", err
+		return err
 	}
-	if !strings.Contains(out, "--- PASS: TestDriversAreFoundByTheirDevices") {
-		return "", fmt.Errorf("the test did not run: %s", out)
+	if !strings.Contains(out, "--- PASS: "+name) {
+		return fmt.Errorf("the test did not run: %s", out)
 	}
-	return "the verbs of rdma_rxe are found by its device as they are known by name", nil
+	return nil
 }

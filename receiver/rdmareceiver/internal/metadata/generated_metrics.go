@@ -5091,7 +5091,7 @@ type metricRdmaWqeSlowCompletions struct {
 // init fills rdma.wqe.slow_completions metric with initial data.
 func (m *metricRdmaWqeSlowCompletions) init() {
 	m.data.SetName("rdma.wqe.slow_completions")
-	m.data.SetDescription("Completions over the threshold, exported or not.")
+	m.data.SetDescription("Completions over the threshold and over what is usual for their kind, exported or not.")
 	m.data.SetUnit("{completion}")
 	m.data.SetEmptySum()
 	m.data.Sum().SetIsMonotonic(true)

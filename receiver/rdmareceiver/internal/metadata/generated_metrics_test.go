@@ -2908,7 +2908,7 @@ func TestMetricsBuilder(t *testing.T) {
 						validatedMetrics["rdma.wqe.slow_completions"] = true
 						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
 						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
-						assert.Equal(t, "Completions over the threshold, exported or not.", mi.Description())
+						assert.Equal(t, "Completions over the threshold and over what is usual for their kind, exported or not.", mi.Description())
 						assert.Equal(t, "{completion}", mi.Unit())
 						assert.True(t, mi.Sum().IsMonotonic())
 						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
@@ -2928,7 +2928,7 @@ func TestMetricsBuilder(t *testing.T) {
 						validatedMetrics["rdma.wqe.slow_completions"] = true
 						assert.Equal(t, pmetric.MetricTypeSum, mi.Type())
 						assert.Equal(t, 1, mi.Sum().DataPoints().Len())
-						assert.Equal(t, "Completions over the threshold, exported or not.", mi.Description())
+						assert.Equal(t, "Completions over the threshold and over what is usual for their kind, exported or not.", mi.Description())
 						assert.Equal(t, "{completion}", mi.Unit())
 						assert.True(t, mi.Sum().IsMonotonic())
 						assert.Equal(t, pmetric.AggregationTemporalityCumulative, mi.Sum().AggregationTemporality())
