@@ -52,7 +52,8 @@ func TestThrottling(t *testing.T) {
 			"0::/pod/container\n", map[string]string{".": rootV2, "pod": statV2, "pod/container": rootV2}, v2,
 		},
 		"v2, both": {
-			"0::/pod/container\n", map[string]string{"pod": statV2, "pod/container": statV2},
+			"0::/pod/container\n",
+			map[string]string{"pod": statV2, "pod/container": statV2},
 			Throttling{Count: 24, Time: 2 * v2.Time},
 		},
 		"v2, no quota":    {"0::/a\n", map[string]string{".": rootV2, "a": rootV2}, Throttling{}},
@@ -64,7 +65,8 @@ func TestThrottling(t *testing.T) {
 			"1:name=systemd:/x\n3:cpu,cpuacct:/\n0::/job\n", map[string]string{"cpu,cpuacct": statV1, "job": statV2}, v1,
 		},
 		"beyond what a duration holds": {
-			"0::/a\n", map[string]string{"a": "nr_throttled 1\nthrottled_usec 18446744073709551615\n"},
+			"0::/a\n",
+			map[string]string{"a": "nr_throttled 1\nthrottled_usec 18446744073709551615\n"},
 			Throttling{Count: 1, Time: time.Duration(9223372036854775) * time.Microsecond},
 		},
 	} {
