@@ -92,8 +92,7 @@ LOOP_BODY(add_interruption, struct tally)
 	const struct interruption *interruption =
 		&state->schedule->interruptions[state->left % INTERRUPTIONS];
 
-	state->sum->interrupted_ns +=
-		share_of(state, interruption->start_ns, interruption->end_ns);
+	state->sum->interrupted_ns += share_of(state, interruption->start_ns, interruption->end_ns);
 	return NEXT;
 }
 
