@@ -17,6 +17,9 @@ type hangs struct {
 	queues map[verbs.QueueID]*held
 }
 
+// any reports whether something was stuck in the last window.
+func (h *hangs) any() bool { return len(h.queues) > 0 }
+
 // follow takes the bursts of a window, and returns them with those queue pairs that
 // still hang.
 func (h *hangs) follow(bursts []*held, g *glances, now uint64) []*held {

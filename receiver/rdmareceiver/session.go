@@ -56,6 +56,7 @@ type session struct {
 	judge      *judge
 	causes     *attributions
 	glances    glances
+	nextGlance time.Time
 	hangs      hangs
 	idle       idleWatch
 	accounting accounting

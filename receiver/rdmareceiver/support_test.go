@@ -35,10 +35,13 @@ type handEngine struct {
 	mu       sync.Mutex
 	snapshot verbs.Snapshot
 	glance   verbs.Snapshot
-	err      error
-	impaired error
-	floors   map[string]time.Duration
-	closed   int
+	// glances counts them, each of which takes this long.
+	glances     int
+	glanceTakes time.Duration
+	err         error
+	impaired    error
+	floors      map[string]time.Duration
+	closed      int
 }
 
 var _ engine = (*handEngine)(nil)
@@ -63,8 +66,10 @@ func (e *handEngine) Snapshot() (verbs.Snapshot, error) {
 }
 
 func (e *handEngine) Glance(bool) (verbs.Snapshot, error) {
+	time.Sleep(e.glanceTakes)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.glances++
 	return e.glance, e.err
 }
 

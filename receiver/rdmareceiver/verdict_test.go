@@ -310,6 +310,26 @@ func TestOpenIncidentsAreAMetric(t *testing.T) {
 	})
 }
 
+// Looking at very many queues takes no more than its share, unless it matters.
+func TestGlancesAreSpaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withCauses(t)
+		r.engine.glanceTakes = 100 * time.Millisecond
+		r.start()
+		time.Sleep(50500 * time.Millisecond)
+		synctest.Wait()
+		assert.InDelta(t, 10, r.engine.glances, 1, "one in five seconds")
+		before := r.engine.glances
+		for range 10 {
+			r.engine.completions <- slowIn(verbs.StagePoll, trainer, 1)
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		assert.InDelta(t, 10, r.engine.glances-before, 1, "each second while something is slow")
+		r.shutdown()
+	})
+}
+
 func TestHolderKeepsASample(t *testing.T) {
 	h := newHolder()
 	for i := range uint64(1000) {

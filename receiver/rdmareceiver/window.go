@@ -13,6 +13,10 @@ import (
 // the devices. With the second that it lasts, a completion leaves within two.
 const countersPatience = 950 * time.Millisecond
 
+// glanceShare is how much longer than a glance takes there is none, while nothing
+// is slow: with ten thousand queue pairs one takes tens of milliseconds.
+const glanceShare = 50
+
 // window is what happened in one selection window. There is one each second, also
 // when nothing was slow: incidents end, and the metrics wait for it.
 type window struct {
@@ -39,9 +43,11 @@ func (s *session) dispatch(stop context.Context) {
 func (s *session) handle(stop context.Context, w *window) {
 	var silent []idleProcess
 	if !w.unjudged {
-		s.glance(len(w.bursts) > 0)
+		looked := s.glance(len(w.bursts) > 0 || s.hangs.any())
 		w.bursts = s.hangs.follow(w.bursts, &s.glances, w.end)
-		silent = s.silences()
+		if looked {
+			silent = s.idle.look(s.glances.now)
+		}
 	}
 	judged := s.judgeWindow(stop, w)
 	s.accounting.add(w.start, w.end, judged)
@@ -126,14 +132,6 @@ func (s *session) foldIncidents(w *window, judged []judged, silent []idleProcess
 	return s.verdictsOf(records, w.end)
 }
 
-// silences are the processes that stopped to post.
-func (s *session) silences() []idleProcess {
-	if s.glances.now == nil {
-		return nil
-	}
-	return s.idle.look(s.glances.now)
-}
-
 // foldSilence judges a silence. One that no cause explains is no incident: it may
 // be that there is nothing to do.
 func (s *session) foldSilence(w *window, p *idleProcess) {
@@ -206,14 +204,21 @@ func (s *session) sceneOf(w *window) *scene {
 	}
 }
 
-// glance looks at the queues.
-func (s *session) glance(paths bool) {
-	snap, err := s.engine.Glance(paths)
+// glance looks at the queues, and says whether it did. While nothing is slow it
+// takes no more than its share of the time.
+func (s *session) glance(slow bool) bool {
+	began := time.Now()
+	if !slow && began.Before(s.nextGlance) {
+		return false
+	}
+	snap, err := s.engine.Glance(slow)
+	s.nextGlance = began.Add(glanceShare * time.Since(began))
 	if err != nil {
 		s.glances.skip()
-		return
+		return false
 	}
 	s.glances.add(&snap)
+	return true
 }
 
 // countUnjudged counts what is exported as unknown because it was not judged.
