@@ -69,7 +69,7 @@ func TestSchedulingBesideHog(t *testing.T) {
 		return true
 	})
 	t.Logf("of %d completions, %d came after the poller was preempted, %d of these by the hog", len(r.seen), preempted, byHog)
-	if byHog < 10 {
+	if byHog < 3 {
 		t.Error("a hog on the poller's CPU is not told")
 	}
 }
