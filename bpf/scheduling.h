@@ -103,12 +103,9 @@ __noinline int sum_scheduling(struct thread *thread, __u32 is_poster)
 	if (!thread)
 		return 0;
 	struct slow_event *event = &thread->event;
-	__u32 tid = is_poster ? event->post_tid : event->poll_tid;
-	__u32 *slot = bpf_map_lookup_elem(&watched_threads, &tid);
+	struct schedule *schedule = is_poster ? schedule_of_id(event->post_tid)
+					      : schedule_of(thread);
 
-	if (!slot)
-		return 0;
-	struct schedule *schedule = schedule_at(*slot);
 	if (!schedule)
 		return 0;
 	__u64 since_ns = schedule->since_ns;

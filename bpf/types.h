@@ -451,7 +451,7 @@ struct interruption {
 
 /* So many threads are watched. */
 #define SCHEDULES 512
-/* What stands for the index of a schedule where there was none left. */
+/* What stands for the index of a schedule where there is none and will be none. */
 #define NEVER_WATCHED (~0u)
 
 /* When a thread was last away from its CPU. */

@@ -28,6 +28,14 @@ static __always_inline struct schedule *schedule_of(const struct thread *thread)
 	return schedule_at(thread->poller.watched - 1);
 }
 
+/* That of another thread, by its id. */
+static __always_inline struct schedule *schedule_of_id(__u32 tid)
+{
+	__u32 *slot = bpf_map_lookup_elem(&watched_threads, &tid);
+
+	return slot ? schedule_at(*slot) : NULL;
+}
+
 static __always_inline void begin_schedule(__u32 slot)
 {
 	struct schedule *schedule = schedule_at(slot);
@@ -63,12 +71,18 @@ static __noinline void watch(struct thread *thread, __u32 tid)
 	thread->poller.watched = slot + 1;
 }
 
-static __always_inline void end_watch(__u32 tid)
+/* The running thread, which had the id, ends or executes another program. Its schedule
+ * is another one's from now on. */
+static __always_inline void end_watch(__u32 tid, __u32 watched)
 {
 	__u32 *known = bpf_map_lookup_elem(&watched_threads, &tid);
 
 	if (!known)
 		return;
+	struct thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL, 0);
+
+	if (thread)
+		thread->poller.watched = watched;
 	__u32 slot = *known;
 	bpf_map_delete_elem(&watched_threads, &tid);
 	bpf_map_push_elem(&free_schedules, &slot, BPF_ANY);

@@ -69,7 +69,7 @@ func TestSchedulingBesideHog(t *testing.T) {
 		return true
 	})
 	t.Logf("of %d completions, %d came after the poller was preempted, %d of these by the hog", len(r.seen), preempted, byHog)
-	if byHog < 10 {
+	if byHog < 3 {
 		t.Error("a hog on the poller's CPU is not told")
 	}
 }
@@ -106,18 +106,18 @@ func TestSchedulingOfPosters(t *testing.T) {
 	tr := startTracer(t, everything)
 	r := simulate(t, tr, "threads", "--seconds", "0.5", "--rate", "2000")
 	r.checkScheduling()
-	apart, slept := 0, 0
+	apart, differ := 0, 0
 	for _, c := range r.seen {
 		if c.Poster.TID == c.Poller.TID || !c.HasPosterScheduling {
 			continue
 		}
 		apart++
-		if c.PosterScheduling.Asleep > 0 && c.PollerScheduling.Asleep == 0 {
-			slept++
+		if c.PosterScheduling != c.PollerScheduling {
+			differ++
 		}
 	}
-	t.Logf("of %d completions, %d were posted by another thread, which alone slept in %d", len(r.seen), apart, slept)
-	if apart < 10 || slept == 0 {
+	t.Logf("of %d completions, %d were posted by another thread, which fared otherwise in %d", len(r.seen), apart, differ)
+	if apart < 10 || differ < 10 {
 		t.Error("what the posting threads did is not told")
 	}
 }
