@@ -58,6 +58,7 @@ type session struct {
 	glances    glances
 	hangs      hangs
 	idle       idleWatch
+	quotas     quotas
 	accounting accounting
 	events     eventLog
 	floors     *floorSetter
@@ -101,6 +102,7 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.holder = newHolder()
 	s.judge = newJudge(s.causeTable, s.cfg.PeerAddresses, s.ids)
 	s.active.Store(&map[incident.Key]int{})
+	s.quotas = quotas{read: s.host.throttling}
 	s.causes = newAttributions()
 	s.snapshots = make(chan collected, snapshotQueue)
 	s.settled = make(chan struct{})

@@ -201,7 +201,7 @@ func (s *session) lookAround(stop context.Context, w *window) *scene {
 
 func (s *session) sceneOf(w *window) *scene {
 	return &scene{
-		start: w.start, end: w.end, glances: &s.glances, devices: s.devices, topology: s.host.topology,
+		start: w.start, end: w.end, glances: &s.glances, quotas: &s.quotas, devices: s.devices, topology: s.host.topology,
 		events: s.events.since(w.start),
 	}
 }
@@ -214,6 +214,7 @@ func (s *session) glance(paths bool) {
 		return
 	}
 	s.glances.add(&snap)
+	s.quotas.look(&snap)
 }
 
 // countUnjudged counts what is exported as unknown because it was not judged.
