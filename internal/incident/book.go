@@ -50,6 +50,8 @@ type Config struct {
 	// Repeat is the least time between two updates that bring no other cause or
 	// confidence.
 	Repeat time.Duration
+	// Least is what it takes to open an incident.
+	Least Least
 	// MaxOpen bounds the incidents that are open. The rest is counted.
 	MaxOpen int
 	// PerProcess says of a cause whether processes have incidents of their own.
@@ -70,8 +72,8 @@ type Book struct {
 	cfg  Config
 	open map[Key]*entry
 	// order has the keys in the order of opening.
-	order  []Key
-	beyond uint64
+	order         []Key
+	beyond, minor uint64
 }
 
 // New returns an empty Book.
@@ -91,11 +93,16 @@ func (b *Book) Fold(now uint64, r *Report) {
 // were open.
 func (b *Book) Beyond() uint64 { return b.beyond }
 
-// Active counts the incidents that are open.
+// Minor counts the slow completions that were too little for an incident.
+func (b *Book) Minor() uint64 { return b.minor }
+
+// Active counts the incidents that were told of and are not over.
 func (b *Book) Active() map[Key]int {
 	active := make(map[Key]int, len(b.open))
-	for key := range b.open {
-		active[Key{Cause: key.Cause, Device: key.Device}]++
+	for key, e := range b.open {
+		if e.announced {
+			active[Key{Cause: key.Cause, Device: key.Device}]++
+		}
 	}
 	return active
 }
@@ -169,8 +176,16 @@ func (b *Book) step(now uint64, over func(*entry) bool) []Record {
 	}
 	b.order = slices.DeleteFunc(b.order, func(key Key) bool {
 		e := b.open[key]
-		if !e.announced {
+		switch {
+		case e.announced:
+		case e.gathered.enough(&b.cfg.Least):
 			tell(e, Opened)
+		case over(e), now-e.opened >= uint64(b.cfg.Least.Gathering):
+			b.minor += e.Slow
+			delete(b.open, key)
+			return true
+		default:
+			return false
 		}
 		switch {
 		case over(e):

@@ -65,6 +65,8 @@ type entry struct {
 	// opened and told are when it was opened and when it was last told of.
 	opened, told uint64
 	announced    bool
+	// gathered is what speaks for it, until it is announced.
+	gathered gathered
 	// grew is set when there is something new, turned when that cannot wait.
 	grew, turned bool
 }
@@ -78,6 +80,7 @@ func (e *entry) add(now uint64, r *Report) {
 		e.weight, e.Port = max(e.weight, r.weight()), r.Port
 	}
 	e.turned = e.turned || changed && !first
+	e.gathered.add(r, e.folded == now)
 	e.folded, e.grew = now, true
 	e.Last = max(e.Last, r.Last)
 	if first || r.First < e.First {

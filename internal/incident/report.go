@@ -27,6 +27,12 @@ type Report struct {
 	// lost.
 	Slow   uint64
 	Excess time.Duration
+	// Occasions is how often something was slow: requests that waited at the same
+	// time are one. Late is for how long something was. Failed counts completions that
+	// failed, but for those that were flushed because something else had failed.
+	Occasions uint64
+	Late      time.Duration
+	Failed    uint64
 	// Worst is the longest duration of one of them, Normal what is normal, 0 when
 	// that is not known.
 	Worst, Normal time.Duration

@@ -181,7 +181,7 @@ func TestVerdictDoesNotWaitForADevice(t *testing.T) {
 		r.start()
 		time.Sleep(3 * time.Second)
 		for range 5 {
-			r.engine.completions <- slowIn(verbs.StagePoll, trainer, 1)
+			r.slowAgain(verbs.StagePoll, trainer, 1)
 			time.Sleep(2 * time.Second)
 		}
 		synctest.Wait()

@@ -97,6 +97,9 @@ type host struct {
 	executable func(pid int) string
 	// rate returns what a device carries in one direction, in bytes per second.
 	rate func(device string) (float64, bool)
+	// throttling returns what CPU quotas have taken from a process so far. It is nil
+	// where there is no such source.
+	throttling func(pid int) (process.Throttling, error)
 	// listQueuePairs has the kernel tell a running engine of the queue pairs that
 	// are older than it, which may take long. It is nil where the kernel cannot.
 	listQueuePairs func()

@@ -68,12 +68,14 @@ func openHost(root string, logger *slog.Logger) (host, error) {
 	}
 	facts := process.NewReader(proc)
 	machine := fabric.NewReader(filepath.Join(root, "sys"))
+	groups := filepath.Join(root, "sys", "fs", "cgroup")
 	return host{
 		facts:          readHostFacts(root, logger),
 		processes:      process.NewCache(facts, processCacheSize),
 		topology:       machineTopology{machine, newGPUs(machine, proc)},
 		rate:           machine.RateBytesPerSecond,
 		executable:     func(pid int) string { return executable(facts, pid) },
+		throttling:     func(pid int) (process.Throttling, error) { return facts.Throttling(groups, pid) },
 		listQueuePairs: func() { listQueuePairs(root, openResources, logger) },
 		watchDevices: func(takes, counts func(string) bool) deviceSource {
 			counters := fabric.NewCounterReader(machine, interfaces{}, counts, logger, time.Now)

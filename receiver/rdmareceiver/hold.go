@@ -38,6 +38,11 @@ type held struct {
 	// the rest having failed. lost is the excess time of all, overLost of those.
 	reported, over uint64
 	lost, overLost time.Duration
+	// occasions, late and failed are what Report of internal/incident says of the
+	// same names; until is when the present occasion ends.
+	occasions, failed uint64
+	late              time.Duration
+	until             uint64
 	// worst is the longest duration. first is when the first request was posted,
 	// last when the last one was delivered or looked at.
 	worst       time.Duration
@@ -114,6 +119,33 @@ func (b *held) count(c *verbs.Completion) {
 		b.over++
 		b.overLost += c.Excess()
 	}
+	b.countOccasion(c)
+}
+
+// slightly is what part of the port's work a request may be late by without that
+// being an occasion for an incident: the rate of a port is not known that well.
+const slightly = 4
+
+// countOccasion joins requests that were late at the same time, as they come.
+func (b *held) countOccasion(c *verbs.Completion) {
+	late := c.Excess()
+	switch {
+	case c.Status == verbs.StatusWRFlushErr:
+		return
+	case c.Status != verbs.StatusSuccess:
+		b.failed++
+		return
+	case !isSlow(c), late < c.Busy/slightly:
+		return
+	}
+	switch from := c.Delivered - uint64(late); {
+	case from >= b.until:
+		b.occasions++
+		b.late += late
+	case c.Delivered > b.until:
+		b.late += time.Duration(c.Delivered - b.until)
+	}
+	b.until = max(b.until, c.Delivered)
 }
 
 func (b *held) span(from, to uint64) {

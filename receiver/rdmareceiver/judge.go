@@ -17,6 +17,11 @@ const (
 	// incidentHolding is for how long an incident without a cause may become that of
 	// one.
 	incidentHolding = 5 * time.Second
+	// incidentOccasions is how often something has to be slow within incidentGathering
+	// to be an incident, incidentLate for how long, if less often.
+	incidentOccasions = 3
+	incidentLate      = 50 * time.Millisecond
+	incidentGathering = 2 * time.Second
 	// incidentRepeat is the least time between two updates that bring nothing but
 	// counts.
 	incidentRepeat = 10 * time.Second
@@ -42,6 +47,7 @@ func newJudge(causes []diagnose.Cause, peerAddresses bool, ids idSource) *judge 
 	}
 	j.book = incident.New(incident.Config{
 		Silence: incidentSilence, Holding: incidentHolding, Repeat: incidentRepeat, MaxOpen: maxIncidents,
+		Least:      incident.Least{Occasions: incidentOccasions, Late: incidentLate, Gathering: incidentGathering},
 		PerProcess: j.perProcess,
 		NewID:      func() string { return newIncidentID(ids) },
 	})
@@ -110,7 +116,7 @@ func (d *judged) report(who *identity, spans []incident.Span) incident.Report {
 		Verdict: d.verdict, Device: d.device, Port: d.port, Queue: d.queue,
 		Rank: who.facts.Rank, Name: nameOf(d.queue.Process, who),
 		First: d.first, Last: d.last,
-		Slow: d.reported, Excess: d.lost, Worst: d.worst, Normal: d.normal,
+		Slow: d.reported, Excess: d.lost, Occasions: d.occasions, Late: d.late, Failed: d.failed, Worst: d.worst, Normal: d.normal,
 		Stuck: d.stuckCount, Oldest: d.oldest, Spans: spans,
 	}
 }

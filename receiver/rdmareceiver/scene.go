@@ -13,6 +13,7 @@ type scene struct {
 	// start and end are the window on CLOCK_MONOTONIC, in nanoseconds.
 	start, end uint64
 	glances    *glances
+	quotas     *quotas
 	// devices is nil where the host has no such source.
 	devices  *deviceWatch
 	topology topology
@@ -65,6 +66,7 @@ func (s *scene) addQueues(burst *diagnose.Burst, b *held) {
 func (s *scene) addProcess(burst *diagnose.Burst, key counterKey) {
 	grew := s.glances.grew(key, burst.Start)
 	burst.Rejected = grew.rejected
+	burst.Throttling = s.quotas.took(key.process, burst.Start)
 	burst.Receives = diagnose.Receives{Empty: grew.empty}
 	burst.Registrations = diagnose.Registrations{Count: grew.registered, Bytes: grew.regBytes, Time: grew.regTime}
 }

@@ -59,6 +59,7 @@ type session struct {
 	nextGlance time.Time
 	hangs      hangs
 	idle       idleWatch
+	quotas     quotas
 	accounting accounting
 	events     eventLog
 	floors     *floorSetter
@@ -102,6 +103,7 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.holder = newHolder()
 	s.judge = newJudge(s.causeTable, s.cfg.PeerAddresses, s.ids)
 	s.active.Store(&map[incident.Key]int{})
+	s.quotas = quotas{read: s.host.throttling}
 	s.causes = newAttributions()
 	s.snapshots = make(chan collected, snapshotQueue)
 	s.settled = make(chan struct{})

@@ -100,10 +100,17 @@ func (t *selfTelemetry) countUnjudged(n int, why string) {
 	}
 }
 
-// countBeyond counts slow completions that are in no incident.
+// countBeyond counts slow completions that are in no incident for want of room.
 func (t *selfTelemetry) countBeyond(n uint64) {
 	if n > 0 {
 		t.builder.RdmaIncidentsBeyond.Add(context.Background(), int64(n))
+	}
+}
+
+// countMinor counts slow completions that were too little for an incident.
+func (t *selfTelemetry) countMinor(n uint64) {
+	if n > 0 {
+		t.builder.RdmaIncidentsMinor.Add(context.Background(), int64(n))
 	}
 }
 

@@ -49,6 +49,16 @@ func slowIn(stage verbs.Stage, process verbs.ProcessID, qpn uint32) verbs.Comple
 	return c
 }
 
+// slowAgain delivers as many completions as make an incident, one after the other.
+func (r *rig) slowAgain(stage verbs.Stage, process verbs.ProcessID, qpn uint32) {
+	for i := range uint64(incidentOccasions) {
+		c := slowIn(stage, process, qpn)
+		c.Posted += i * uint64(time.Millisecond)
+		c.Delivered += i * uint64(time.Millisecond)
+		r.engine.completions <- c
+	}
+}
+
 // withCauses is a rig with all signals and with causes.
 func withCauses(t *testing.T, changes ...func(*rig)) *rig {
 	r := newRig(t)
@@ -70,10 +80,8 @@ func TestSlowCompletionIsExportedWithItsCause(t *testing.T) {
 		r := withCauses(t)
 		r.cfg.SlowLogs = true
 		r.start()
-		for range 3 {
-			r.engine.completions <- slowIn(verbs.StagePoll, trainer, 0x18f2)
-		}
-		r.engine.completions <- slowIn(verbs.StagePost, trainer, 0x77)
+		r.slowAgain(verbs.StagePoll, trainer, 0x18f2)
+		r.slowAgain(verbs.StagePost, trainer, 0x77)
 		time.Sleep(2 * time.Second)
 		causes := map[string]int{}
 		spans := r.traces.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans()
@@ -81,15 +89,15 @@ func TestSlowCompletionIsExportedWithItsCause(t *testing.T) {
 			raw := spans.At(i).Attributes().AsRaw()
 			causes[fmt.Sprint(raw[attributeQPNumber], " ", raw[attributeSlowCause], " ", raw[attributeConfidence])]++
 		}
-		assert.Equal(t, map[string]int{"6386 late_poller likely": 3, "119 unknown <nil>": 1}, causes)
-		assert.Len(t, recordsOf(r.logs, eventSlow), 4)
+		assert.Equal(t, map[string]int{"6386 late_poller likely": 3, "119 unknown <nil>": 3}, causes)
+		assert.Len(t, recordsOf(r.logs, eventSlow), 6)
 		for _, record := range recordsOf(r.logs, eventSlow) {
 			assert.Contains(t, attributesOf(record), attributeSlowCause)
 		}
 
 		records := recordsOf(r.logs, eventVerdict)
 		require.Len(t, records, 2)
-		assert.Equal(t, "QP 0x18f2 on mlx5_0 (rank 9): up to 450 µs, 3 times in 450 µs. Cause: late poller (likely). For: 100 % of the time was in stage poll. Pin it.",
+		assert.Equal(t, "QP 0x18f2 on mlx5_0 (rank 9): up to 450 µs, 3 times in 2.5 ms. Cause: late poller (likely). For: 100 % of the time was in stage poll. Pin it.",
 			records[0].Body().Str())
 		raw := attributesOf(records[0])
 		assert.Equal(t, "open", raw[attributeIncidentState])
@@ -121,14 +129,14 @@ func TestVerdictWithinFiveSeconds(t *testing.T) {
 			r.start()
 			time.Sleep(7*time.Second + offset)
 			began := time.Now()
-			r.engine.completions <- slowIn(verbs.StagePoll, trainer, 1)
+			r.slowAgain(verbs.StagePoll, trainer, 1)
 			for len(recordsOf(r.logs, eventVerdict)) == 0 {
 				require.LessOrEqual(t, time.Since(began), 5*time.Second)
 				time.Sleep(time.Millisecond)
 			}
 			assert.LessOrEqual(t, time.Since(began), 2*time.Second)
 			synctest.Wait()
-			assert.Equal(t, 1, r.traces.SpanCount())
+			assert.Equal(t, incidentOccasions, r.traces.SpanCount())
 			r.shutdown()
 		})
 	}
@@ -141,8 +149,9 @@ func TestShutdownJudgesWhatIsHeld(t *testing.T) {
 		r.start()
 		synctest.Wait()
 		c := slowIn(verbs.StagePoll, trainer, 1)
-		r.engine.set(slowSnapshot(trainer, loss{count: 1, excess: c.Excess()}), nil)
-		r.engine.completions <- c
+		all := loss{count: incidentOccasions, excess: incidentOccasions * c.Excess()}
+		r.engine.set(slowSnapshot(trainer, all), nil)
+		r.slowAgain(verbs.StagePoll, trainer, 1)
 		began := time.Now()
 		r.shutdown()
 		assert.Zero(t, time.Since(began))
@@ -151,7 +160,7 @@ func TestShutdownJudgesWhatIsHeld(t *testing.T) {
 		assert.Equal(t, "late_poller", attributesOf(records[0])[attributeSlowCause])
 		assert.Equal(t, "closed", attributesOf(records[1])[attributeIncidentState])
 		assert.Contains(t, records[1].Body().Str(), "No longer watched. ")
-		assert.Equal(t, map[string]loss{"late_poller": {count: 1, excess: c.Excess()}, "unknown": {}}, lossesIn(t, r))
+		assert.Equal(t, map[string]loss{"late_poller": all, "unknown": {}}, lossesIn(t, r))
 	})
 }
 
@@ -261,7 +270,7 @@ func TestPeersAreNotInVerdicts(t *testing.T) {
 			r := withCauses(t)
 			r.cfg.PeerAddresses = allowed
 			r.start()
-			r.engine.completions <- slowIn(verbs.StageDevice, trainer, 1)
+			r.slowAgain(verbs.StageDevice, trainer, 1)
 			r.shutdown()
 			out := otlp(t, r)
 			if allowed {
@@ -299,8 +308,8 @@ func TestOpenIncidentsAreAMetric(t *testing.T) {
 		r := withCauses(t)
 		r.start()
 		time.Sleep(8500 * time.Millisecond)
-		r.engine.completions <- slowIn(verbs.StagePoll, trainer, 1)
-		r.engine.completions <- slowIn(verbs.StagePoll, peer, 1)
+		r.slowAgain(verbs.StagePoll, trainer, 1)
+		r.slowAgain(verbs.StagePoll, peer, 1)
 		time.Sleep(3 * time.Second)
 		all := r.metrics.AllMetrics()
 		points := values(all[len(all)-1], "rdma.active_incidents", attributeDevice, "mlx5_0", attributeSlowCause, "late_poller")
@@ -328,6 +337,63 @@ func TestGlancesAreSpaced(t *testing.T) {
 		assert.InDelta(t, 10, r.engine.glances-before, 1, "each second while something is slow")
 		r.shutdown()
 	})
+}
+
+// A request or two on a busy machine are exported with their cause, and counted, and
+// are no incident.
+func TestLittleIsNoIncident(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withCauses(t)
+		r.start()
+		for range 3 {
+			r.engine.completions <- slowIn(verbs.StagePoll, trainer, 1) // All at the same time.
+		}
+		time.Sleep(10 * time.Second)
+		assert.Equal(t, 3, r.traces.SpanCount())
+		raw := r.traces.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().AsRaw()
+		assert.Equal(t, "late_poller", raw[attributeSlowCause])
+		r.shutdown()
+		assert.Empty(t, recordsOf(r.logs, eventVerdict))
+	})
+}
+
+// Occasions are counted of what was late, by more than a port may be known wrongly.
+func TestOccasions(t *testing.T) {
+	us := time.Microsecond
+	type late struct{ delivered, excess, busy time.Duration }
+	for name, test := range map[string]struct {
+		late      []late
+		occasions uint64
+		lasted    time.Duration
+	}{
+		"one after the other":                {[]late{{1000 * us, 100 * us, 0}, {1100 * us, 100 * us, 0}, {1300 * us, 100 * us, 0}}, 3, 300 * us},
+		"at the same time":                   {[]late{{1000 * us, 400 * us, 0}, {1001 * us, 300 * us, 0}, {1001 * us, 200 * us, 0}}, 1, 401 * us},
+		"a chain":                            {[]late{{1000 * us, 400 * us, 0}, {1200 * us, 400 * us, 0}, {1400 * us, 400 * us, 0}}, 1, 800 * us},
+		"not slow":                           {[]late{{1000 * us, 50 * us, 0}}, 0, 0},
+		"a saturated port":                   {[]late{{1000 * us, 100 * us, 900 * us}}, 0, 0},
+		"a busy port, and late all the same": {[]late{{1000 * us, 300 * us, 700 * us}}, 1, 300 * us},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &held{stride: 1}
+			for _, l := range test.late {
+				c := fullCompletion()
+				c.Busy = l.busy
+				c.Posted = c.Delivered + uint64(l.delivered-l.excess-l.busy)
+				c.Delivered += uint64(l.delivered)
+				b.count(&c)
+			}
+			assert.Equal(t, test.occasions, b.occasions)
+			assert.Equal(t, test.lasted, b.late)
+		})
+	}
+	b := &held{stride: 1}
+	for _, status := range []verbs.Status{verbs.StatusWRFlushErr, verbs.StatusWRFlushErr, 12} {
+		c := fullCompletion()
+		c.Status = status
+		b.count(&c)
+	}
+	assert.EqualValues(t, 1, b.failed)
+	assert.Zero(t, b.occasions)
 }
 
 func TestHolderKeepsASample(t *testing.T) {

@@ -111,7 +111,7 @@ func (s *session) eventsOf(w *window, judged []judged) []slowEvent {
 // foldIncidents puts the verdicts into their incidents, and returns what there is
 // to tell of those.
 func (s *session) foldIncidents(w *window, judged []judged, silent []idleProcess, events []slowEvent) []verdictEvent {
-	before := s.judge.book.Beyond()
+	beyond, minor := s.judge.book.Beyond(), s.judge.book.Minor()
 	spans := s.spansOf(events)
 	for i := range judged {
 		report := judged[i].report(s.identify(judged[i].queue.Process), spans[judged[i].queue])
@@ -126,7 +126,8 @@ func (s *session) foldIncidents(w *window, judged []judged, silent []idleProcess
 	} else {
 		records = s.judge.book.Step(w.end)
 	}
-	s.self.countBeyond(s.judge.book.Beyond() - before)
+	s.self.countBeyond(s.judge.book.Beyond() - beyond)
+	s.self.countMinor(s.judge.book.Minor() - minor)
 	active := s.judge.book.Active()
 	s.active.Store(&active)
 	return s.verdictsOf(records, w.end)
@@ -199,7 +200,7 @@ func (s *session) lookAround(stop context.Context, w *window) *scene {
 
 func (s *session) sceneOf(w *window) *scene {
 	return &scene{
-		start: w.start, end: w.end, glances: &s.glances, devices: s.devices, topology: s.host.topology,
+		start: w.start, end: w.end, glances: &s.glances, quotas: &s.quotas, devices: s.devices, topology: s.host.topology,
 		events: s.events.since(w.start),
 	}
 }
@@ -218,6 +219,7 @@ func (s *session) glance(slow bool) bool {
 		return false
 	}
 	s.glances.add(&snap)
+	s.quotas.look(&snap)
 	return true
 }
 

@@ -33,6 +33,7 @@ type TelemetryBuilder struct {
 	RdmaEventDelay           metric.Float64Histogram
 	RdmaEvents               metric.Int64Counter
 	RdmaIncidentsBeyond      metric.Int64Counter
+	RdmaIncidentsMinor       metric.Int64Counter
 	RdmaLosses               metric.Int64ObservableCounter
 	RdmaMetricBatchesDropped metric.Int64Counter
 	RdmaProbes               metric.Int64ObservableGauge
@@ -240,6 +241,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	builder.RdmaIncidentsBeyond, err = builder.meter.Int64Counter(
 		"otelcol_rdma_incidents_beyond",
 		metric.WithDescription("Slow completions that are in no incident, because too many were open at once. [Development]"),
+		metric.WithUnit("{completion}"),
+	)
+	errs = errors.Join(errs, err)
+	builder.RdmaIncidentsMinor, err = builder.meter.Int64Counter(
+		"otelcol_rdma_incidents_minor",
+		metric.WithDescription("Slow completions that are in no incident, because they were fewer than three times and shorter than 50 ms within two seconds. [Development]"),
 		metric.WithUnit("{completion}"),
 	)
 	errs = errors.Join(errs, err)

@@ -55,6 +55,7 @@ func TestSetupTelemetry(t *testing.T) {
 	tb.RdmaEventDelay.Record(context.Background(), 1)
 	tb.RdmaEvents.Add(context.Background(), 1)
 	tb.RdmaIncidentsBeyond.Add(context.Background(), 1)
+	tb.RdmaIncidentsMinor.Add(context.Background(), 1)
 	tb.RdmaMetricBatchesDropped.Add(context.Background(), 1)
 	tb.RdmaUnjudged.Add(context.Background(), 1)
 	AssertEqualRdmaCompletions(t, testTel,
@@ -70,6 +71,9 @@ func TestSetupTelemetry(t *testing.T) {
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualRdmaIncidentsBeyond(t, testTel,
+		[]metricdata.DataPoint[int64]{{Value: 1}},
+		metricdatatest.IgnoreTimestamp())
+	AssertEqualRdmaIncidentsMinor(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())
 	AssertEqualRdmaLosses(t, testTel,
