@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 	"slices"
 
 	"github.com/cilium/ebpf"
@@ -86,7 +87,7 @@ func (t *Tracer) foretellLater(id verbs.ProcessID) {
 	}
 	t.look(func() {
 		if err := t.foretellExtended(id); err != nil {
-			t.log.Warn("the queues of a process may not be followed from their first request", "pid", id.TGID, "error", err)
+			t.warnings.warn(time.Now(), "the queues of a process may not be followed from their first request", "pid", id.TGID, "error", err)
 		}
 	})
 }

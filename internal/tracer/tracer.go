@@ -57,7 +57,9 @@ type Tracer struct {
 	// hanging is what was told last of what holds up looks at processes.
 	hanging atomic.Pointer[string]
 	denials *denials
-	choices choices
+	// warnings are those that processes can provoke.
+	warnings *warnings
+	choices  choices
 	meter   cpuMeter
 
 	cancel context.CancelFunc
@@ -128,6 +130,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		kind:        kind,
 		side:        side,
 		denials:     newDenials(cfg.Logger, held),
+		warnings:    newWarnings(cfg.Logger),
 		cache:       cache,
 		threads:     process.NewReader(rooted(cfg.Root, "/proc")),
 		completions: make(chan verbs.Completion, completionBuffer),
@@ -278,6 +281,7 @@ func (t *Tracer) scanRegularly(ctx context.Context) {
 		if err := t.scan(); err != nil {
 			t.log.Warn("looking through the queues failed", "error", err)
 		}
+		t.warnings.tellLeft(time.Now())
 	})
 }
 
