@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 	"slices"
+	"time"
 
 	"github.com/cilium/ebpf"
 

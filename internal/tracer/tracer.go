@@ -60,7 +60,7 @@ type Tracer struct {
 	// warnings are those that processes can provoke.
 	warnings *warnings
 	choices  choices
-	meter   cpuMeter
+	meter    cpuMeter
 
 	cancel context.CancelFunc
 	// done is for the goroutines that come to an end by themselves.
