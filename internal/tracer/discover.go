@@ -263,15 +263,20 @@ func (t *Tracer) decide(id verbs.ProcessID, name string) {
 	}
 	t.decided[id] = true
 	t.look(func() {
-		taken := t.takes(id)
-		t.choices.keep(id, taken)
-		if taken {
+		if t.choose(id) {
 			return
 		}
 		if err := t.exclude(id); err != nil {
 			t.log.Warn("a process was not excluded", "pid", id.TGID, "error", err)
 		}
 	})
+}
+
+// choose asks whether a process is traced, and remembers it. It may wait.
+func (t *Tracer) choose(id verbs.ProcessID) (taken bool) {
+	taken = t.takes(id)
+	t.choices.keep(id, taken)
+	return taken
 }
 
 func (t *Tracer) takes(id verbs.ProcessID) bool {
