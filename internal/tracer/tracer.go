@@ -194,7 +194,7 @@ func (t *Tracer) begin(ctx context.Context) error {
 			return fmt.Errorf("opening the ring buffer of time stamps: %w", err)
 		}
 	}
-	t.resources.refresh()
+	t.resources.refresh(ctx)
 	t.run(func() { t.watchCore(background) })
 	t.look(func() { t.followExtended(background) })
 	t.look(func() { t.followLinked(background) })
