@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/provider"
 )
@@ -99,5 +100,5 @@ func (t *Tracer) tellHanging() {
 	if before := t.hanging.Swap(&now); now == "" || before != nil && *before == now {
 		return
 	}
-	t.log.Warn("verbs libraries are not looked for where reading does not come to an end, as on a network file system without its server", "where", now)
+	t.warnings.warn(time.Now(), "verbs libraries are not looked for where reading does not come to an end, as on a network file system without its server", "where", now)
 }

@@ -28,7 +28,7 @@ func logged(held ...string) (*Tracer, func() []string) {
 	lines := func() []string {
 		return strings.FieldsFunc(text.String(), func(r rune) bool { return r == '\n' })
 	}
-	return &Tracer{log: log, denials: newDenials(log, capabilities)}, lines
+	return &Tracer{log: log, denials: newDenials(log, capabilities), warnings: newWarnings(log)}, lines
 }
 
 // One line for a capability that is missing, however many processes it hides,

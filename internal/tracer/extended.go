@@ -124,7 +124,7 @@ func (t *Tracer) probeSet(p *pendingSet, code []provider.Code) error {
 		t.log.Debug("no object of the extended verbs", "pid", p.key.Tgid, "error", err)
 	default:
 		p.set.Refused = uint32(bpf.TrackerExtendedRefusalREFUSED_PROBES)
-		t.log.Warn("queues that use the extended verbs are not timed", "pid", p.key.Tgid, "error", err)
+		t.warnings.warn(time.Now(), "queues that use the extended verbs are not timed", "pid", p.key.Tgid, "error", err)
 	}
 	return t.side.storeSet(p)
 }

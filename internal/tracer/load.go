@@ -78,7 +78,7 @@ func load(ctx context.Context, cfg Config, kind linkKind) (*kernelSide, error) {
 		watches = false
 		delete(spec.Programs, fileWatcher)
 	}
-	collection, err := newCollection(ctx, spec, shared)
+	collection, err := newCollection(ctx, spec, shared, nil)
 	if err != nil {
 		return nil, loadError(err)
 	}

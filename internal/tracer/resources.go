@@ -50,7 +50,7 @@ func newResources(cfg Config, tracker map[string]*ebpf.Map) *resources {
 // refresh probes the RDMA core when it, or a part of it, was loaded since the
 // last time, and says whether it did. What prevents that is said once for each
 // state of the modules and is no error.
-func (r *resources) refresh() (changed bool) {
+func (r *resources) refresh(ctx context.Context) (changed bool) {
 	state := moduleState(moduleRoot)
 	if state == r.state {
 		return false
@@ -60,7 +60,7 @@ func (r *resources) refresh() (changed bool) {
 	if state == "" {
 		return true
 	}
-	side, missing, err := loadCore(r.bound, r.tracker, strings.Contains(state, userModule))
+	side, missing, err := loadCore(ctx, r.bound, r.tracker, strings.Contains(state, userModule))
 	if err != nil {
 		r.log.Warn("the control path is not seen in the kernel: CQ numbers, addresses and asynchronous events are missing", "error", err)
 		return true
@@ -175,7 +175,7 @@ func (t *Tracer) watchCore(ctx context.Context) {
 	stop := t.readAsync(ctx)
 	defer func() { stop() }()
 	every(ctx, coreInterval, func() {
-		if t.resources.refresh() {
+		if t.resources.refresh(ctx) {
 			stop()
 			stop = t.readAsync(ctx)
 		}

@@ -91,7 +91,7 @@ func (g *Guest) fatalQP(ctx context.Context, c *collector) (string, error) {
 // probesSIW waits until both the driver in the kernel and its provider are probed,
 // and returns how the former is.
 func (c *collector) probesSIW(ctx context.Context) (how string, err error) {
-	err = waitFor(ctx, time.Minute, "siw is probed in the kernel and in its provider", func() (bool, error) {
+	err = waitFor(ctx, patience, "siw is probed in the kernel and in its provider", func() (bool, error) {
 		telemetry, err := c.telemetry(ctx)
 		if err != nil {
 			return false, err
