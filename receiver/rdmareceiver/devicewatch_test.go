@@ -81,16 +81,22 @@ func TestDevicesAreSampledEveryInterval(t *testing.T) {
 }
 
 func TestDevicesAreNotSampledWithoutMetrics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		devices := &handDevices{}
-		withDevices(r, devices)
-		r.addTraces(r.traces)
-		r.start()
-		time.Sleep(35 * time.Second)
-		r.shutdown()
-		assert.Zero(t, devices.taken)
-	})
+	for name, with := range map[string]func(*rig, *handDevices){
+		"traced": withDevices, "not traced": withoutTracing,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				devices := &handDevices{}
+				with(r, devices)
+				r.addTraces(r.traces)
+				r.start()
+				time.Sleep(35 * time.Second)
+				r.shutdown()
+				assert.Zero(t, devices.taken)
+			})
+		})
+	}
 }
 
 // A NIC whose firmware does not answer keeps nothing else from being exported.
