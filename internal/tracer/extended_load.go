@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
 )
@@ -69,7 +70,7 @@ func (t *Tracer) loadLater(ctx context.Context) {
 	if spec == nil || !needed {
 		return
 	}
-	programs, err := loadPrograms(ctx, spec, t.side.allMaps)
+	programs, err := loadPrograms(ctx, spec, t.side.allMaps, btf.NewCache())
 	if ctx.Err() != nil && err != nil {
 		return
 	}
