@@ -40,8 +40,10 @@ type kernelVerbs struct {
 	named []driver
 
 	mu sync.RWMutex
-	// side is nil while the RDMA core is not probed.
+	// side is nil while the RDMA core is not probed, failed says why not, nil when
+	// it is not loaded.
 	side    *kverbsSide
+	failed  error
 	drivers map[string]*probedDriver
 	// gone counts what was skipped of drivers that are gone, closed that of earlier
 	// loads of the RDMA core, total that of all when it was last looked at.
@@ -85,6 +87,9 @@ func (k *kernelVerbs) open(ctx context.Context) {
 	side, missing, err := loadKverbs(ctx, k.tracker.allMaps, k.threshold)
 	if err != nil {
 		k.log.Warn("consumers of RDMA in the kernel, such as NVMe-oF, are not seen", "error", err)
+		k.mu.Lock()
+		k.failed = fmt.Errorf("consumers of RDMA in the kernel are not seen: %w", err)
+		k.mu.Unlock()
 		return
 	}
 	if len(missing) > 0 {
@@ -93,6 +98,14 @@ func (k *kernelVerbs) open(ctx context.Context) {
 	k.mu.Lock()
 	k.side = side
 	k.mu.Unlock()
+}
+
+// failure says why consumers in the kernel are not seen, nil when they are, or the
+// RDMA core is not loaded.
+func (k *kernelVerbs) failure() error {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.failed
 }
 
 // refreshDrivers probes the drivers that were loaded, and forgets those that are
@@ -178,7 +191,7 @@ func (k *kernelVerbs) closeAll() {
 	clear(k.asked)
 	k.mu.Lock()
 	side := k.side
-	k.side, k.names = nil, nil
+	k.side, k.failed, k.names = nil, nil, nil
 	k.closed, k.gone = k.total, skips{}
 	k.mu.Unlock()
 	if side == nil {

@@ -100,7 +100,7 @@ func (s *kverbsSide) probe(ctx context.Context, d *probedDriver) error {
 			}
 			l, err := attach(function, programs[name], options)
 			if err != nil {
-				return fmt.Errorf("kprobe on %s: %w", function, err)
+				return kprobeError(function, err)
 			}
 			d.links = append(d.links, l)
 		}

@@ -158,7 +158,7 @@ func loadKverbs(ctx context.Context, tracker map[string]*ebpf.Map, threshold tim
 		case err == nil:
 			side.links = append(side.links, l)
 		case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EINVAL):
-			return nil, nil, errors.Join(fmt.Errorf("kprobe on %s: %w", p.function, err), side.close())
+			return nil, nil, errors.Join(kprobeError(p.function, err), side.close())
 		default:
 			missing = append(missing, p.function)
 		}

@@ -68,7 +68,7 @@ func nfsIsSeen(ctx context.Context, g *Guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	w, err := startCQWitness(ctx)
+	w, err := g.startCQWitness()
 	if err != nil {
 		return "", err
 	}
