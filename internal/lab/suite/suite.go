@@ -64,7 +64,7 @@ func All() []Test {
 		Test{"clients running before the collector", clientsBefore},
 		Test{"collector stopped", collectorStopped},
 		Test{"statically linked client running before the collector", linkedIsSeen},
-		Test{"missing capability is named", missingCapability},
+		Test{"without a right or type information what can be seen is", doesWhatItCan},
 		Test{"throughput of ib_write_bw", throughput},
 		Test{"cost of tracing kernel verbs", kernelVerbsCost},
 	)
