@@ -2,13 +2,7 @@
 #pragma once
 
 #include "counters.h"
-#include "maps/libraries.h"
-
-/* What is known of the library with a cookie; NULL for a cookie of none. */
-static __always_inline struct library *library_at(__u32 cookie)
-{
-	return bpf_map_lookup_elem(&libraries, &cookie);
-}
+#include "library_find.h"
 
 /* Since when the library counts; 0: it does not. */
 static __always_inline __u64 attached_since(__u32 cookie)

@@ -7,39 +7,11 @@
 #include "knobs.h"
 #include "maps/connected_qps.h"
 #include "maps/free_queues.h"
-#include "maps/queue_index.h"
-#include "maps/queues.h"
 #include "maps/untracked_queues.h"
 #include "process.h"
 #include "queue_end.h"
+#include "queue_find.h"
 #include "thread.h"
-
-static __always_inline struct queue_key queue_key_of(struct caller *caller, __u64 object,
-						     __u32 qp_num)
-{
-	struct queue_key key = {
-		.incarnation = caller->incarnation,
-		.object = object,
-		.tgid = caller->tgid,
-		.qp_num = qp_num,
-	};
-	return key;
-}
-
-static __always_inline struct queue *queue_at(__u32 slot)
-{
-	return bpf_map_lookup_elem(&queues, &slot);
-}
-
-static __always_inline struct queue *find_queue(struct queue_key *key, __u32 *slot)
-{
-	__u32 *known = bpf_map_lookup_elem(&queue_index, key);
-
-	if (!known)
-		return NULL;
-	*slot = *known;
-	return queue_at(*slot);
-}
 
 static __always_inline bool is_same_queue(const struct queue_key *a, const struct queue_key *b)
 {
@@ -129,6 +101,7 @@ static __noinline struct queue *create_queue(struct queue_key *key, struct calle
 {
 	__u64 now = bpf_ktime_get_ns();
 
+	/* Linux 6.1 has no stack left for an answer of admit that tells why. */
 	if (!admit(&key->tgid, caller)) {
 		if (!is_excluded(caller))
 			note_untracked(key, now);

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "libbpf/bpf_core_read.h"
+#include "library_find.h"
 #include "maps/connected_qps.h"
-#include "maps/libraries.h"
-#include "maps/queues.h"
 #include "process.h"
 #include "queue_end.h"
+#include "queue_find.h"
 #include "rdma_core.h"
 #include "resource_handle.h"
 #include "resource_types.h"
@@ -33,9 +33,7 @@ static __always_inline bool tracked_key(struct queue_key *key, struct ib_qp *qp)
 	};
 	if (is_excluded(&caller))
 		return false;
-	key->incarnation = caller.incarnation;
-	key->tgid = caller.tgid;
-	key->qp_num = BPF_CORE_READ(qp, qp_num);
+	*key = queue_key_of(&caller, 0, BPF_CORE_READ(qp, qp_num));
 	/* An ibv_qp begins with the address of its ibv_context. */
 	if (!bpf_probe_read_user(&key->object, sizeof(key->object), (void *)handle))
 		return true;
@@ -43,21 +41,10 @@ static __always_inline bool tracked_key(struct queue_key *key, struct ib_qp *qp)
 	return false;
 }
 
-static __always_inline struct queue *tracked_queue(struct queue_key *key)
-{
-	__u32 *slot = bpf_map_lookup_elem(&queue_index, key);
-
-	if (!slot)
-		return NULL;
-	__u32 index = *slot;
-	return bpf_map_lookup_elem(&queues, &index);
-}
-
 /* The library of a queue is that of its last post. */
 static __always_inline bool is_linked(struct queue *queue)
 {
-	__u32 cookie = queue->library;
-	struct library *library = bpf_map_lookup_elem(&libraries, &cookie);
+	struct library *library = library_at(queue->library);
 
 	return library && library->linked;
 }
@@ -66,11 +53,12 @@ static __always_inline bool is_linked(struct queue *queue)
 static __always_inline void end_linked(struct ib_qp *qp, __u32 reason)
 {
 	struct queue_key key = {};
+	__u32 slot = 0;
 
 	if (!tracked_key(&key, qp))
 		return;
 	bpf_map_delete_elem(&connected_qps, &key);
-	struct queue *queue = tracked_queue(&key);
+	struct queue *queue = find_queue(&key, &slot);
 	if (queue && is_linked(queue))
 		end_queue(&key, queue, reason);
 }
@@ -79,10 +67,11 @@ static __always_inline void end_linked(struct ib_qp *qp, __u32 reason)
 static __always_inline void tell_connected(struct ib_qp *qp, struct kernel_qp *facts)
 {
 	struct queue_key key = {};
+	__u32 slot = 0;
 
 	if (!tracked_key(&key, qp))
 		return;
-	struct queue *queue = tracked_queue(&key);
+	struct queue *queue = find_queue(&key, &slot);
 	if (queue && queue->aligned_ns && !is_linked(queue))
 		return; /* libibverbs told. */
 	/* What was sent before is of an earlier QP, whose end was not seen. */

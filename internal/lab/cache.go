@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -84,11 +85,7 @@ func (c *Cache) rootImage() string { return filepath.Join(c.dir, rootImageName()
 // kernelDir carries the scripts that it is made with in its name: changed ones need
 // a new initrd, or a new module.
 func (c *Cache) kernelDir(line KernelLine) string {
-	scripts := string(initrdScript)
-	if line.SoftIWARP {
-		scripts += siwScript
-	}
-	sum := sha256.Sum256([]byte(scripts))
+	sum := sha256.Sum256([]byte(string(initrdScript) + siwScript + strings.Join(compilerPackages(), " ")))
 	return filepath.Join(c.dir, line.Suite+"-"+hex.EncodeToString(sum[:4]))
 }
 

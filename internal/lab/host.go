@@ -26,6 +26,7 @@ func hostTools() []hostTool {
 		{"zstd", "zstd"},
 		{"mke2fs", "e2fsprogs"},
 		{"dpkg-deb", "dpkg"},
+		{"unshare", "util-linux"},
 		{"apt-get", "apt"},
 	}
 }

@@ -16,17 +16,15 @@ type KernelLine struct {
 	Suite string
 	// Optional lines are booted when they are asked for by name only.
 	Optional bool
-	// SoftIWARP tells that siw is compiled for it, see addSoftIWARP.
-	SoftIWARP bool
 }
 
 // KernelLines returns the kernels the lab can boot, oldest first. The newest is
 // whatever Debian builds for its latest release at the time: what it is called
-// is in the report. What compiles modules for it needs that release of Debian.
+// is in the report.
 func KernelLines() []KernelLine {
 	return []KernelLine{
-		{Name: "6.1", Suite: "bookworm", SoftIWARP: true},
-		{Name: "6.12", Suite: "bookworm-backports", SoftIWARP: true},
+		{Name: "6.1", Suite: "bookworm"},
+		{Name: "6.12", Suite: "bookworm-backports"},
 		{Name: "newest", Suite: "trixie-backports", Optional: true},
 	}
 }
@@ -111,10 +109,8 @@ func buildKernel(ctx context.Context, mirror string, line KernelLine, target str
 	if err := unpackKernel(ctx, debs, release, partial); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(packages, " "), err)
 	}
-	if line.SoftIWARP {
-		if err := addSoftIWARP(ctx, apt, release, kernelFilesIn(partial).modules); err != nil {
-			return err
-		}
+	if err := addSoftIWARP(ctx, apt, mirror, line, release, kernelFilesIn(partial).modules); err != nil {
+		return err
 	}
 	if err := indexModules(ctx, partial, release); err != nil {
 		return err

@@ -15,58 +15,65 @@ var siwScript string
 // addSoftIWARP compiles the driver siw for a release and puts it among its modules.
 // It raises events that soft-RoCE does not, and is an iWARP device. Debian's kernels
 // leave it out, but their source has it. Type information it has where the headers
-// bring what that needs, as those of 6.12 do and those of 6.1 do not.
-func addSoftIWARP(ctx context.Context, apt *aptLists, release, modules string) error {
-	packages, err := siwPackages(ctx, apt, release)
+// bring what that needs, as those of 6.12 and newer do and those of 6.1 do not.
+func addSoftIWARP(ctx context.Context, apt *aptLists, mirror string, line KernelLine, release, modules string) error {
+	source, err := sourcePackage(release)
 	if err != nil {
 		return err
 	}
-	args := []string{"-c", siwScript, "siw.sh", release}
-	for _, p := range packages {
-		deb, err := apt.download(ctx, p)
-		if err != nil {
-			return err
-		}
-		args = append(args, deb)
-	}
-	scratch, err := os.MkdirTemp("", "rdmaradar-siw-")
+	deb, err := apt.download(ctx, source)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(scratch) }()
-	if _, err := output(ctx, scratch, "bash", args...); err != nil {
+	root, err := os.MkdirTemp("", "rdmaradar-siw-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(root) }()
+	if err := buildCompilerRoot(ctx, mirror, line, release, root); err != nil {
+		return err
+	}
+	if _, err := output(ctx, "", "unshare", "--mount", "bash", "-c", siwScript, "siw.sh", release, deb, root); err != nil {
 		return fmt.Errorf("compile siw for %s: %w", release, err)
 	}
 	updates := filepath.Join(modules, release, "updates")
 	if err := os.MkdirAll(updates, 0o755); err != nil {
 		return err
 	}
-	module, err := os.ReadFile(filepath.Join(scratch, "siw.ko"))
+	module, err := os.ReadFile(filepath.Join(root, "build", "siw.ko"))
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(updates, "siw.ko"), module, 0o644)
 }
 
-// siwPackages returns the package of the kernel's source and, after it, those of its
-// headers and build programs.
-func siwPackages(ctx context.Context, apt *aptLists, release string) ([]string, error) {
-	source, err := sourcePackage(release)
-	if err != nil {
-		return nil, err
+// compilerPackages compile a module, beside the headers of its kernel and what those
+// depend on.
+func compilerPackages() []string {
+	return []string{"bash", "dash", "coreutils", "findutils", "sed", "grep", "mawk", "perl-base", "make", "gcc", "libelf1"}
+}
+
+// buildCompilerRoot unpacks the compiler of the Debian release that a kernel is of:
+// the programs of its headers do not run on an older one. Maintainer scripts never run.
+func buildCompilerRoot(ctx context.Context, mirror string, line KernelLine, release, root string) error {
+	packages := append(compilerPackages(), "linux-headers-"+release)
+	stable := strings.TrimSuffix(line.Suite, "-backports")
+	args := []string{
+		"-q", "--mode=root", "--variant=extract", "--architectures=amd64",
+		"--include=" + strings.Join(packages, ","),
+		"--aptopt=APT::Install-Recommends \"false\"",
+		"--aptopt=Acquire::Languages \"none\"",
+		"--keyring=" + debianKeyring,
+		stable, root, sourceLine(mirror, stable),
 	}
-	headers := "linux-headers-" + release
-	depends, err := apt.dependencies(ctx, headers)
-	if err != nil {
-		return nil, err
+	if line.Suite != stable {
+		args = append(args, sourceLine(mirror, line.Suite))
 	}
-	packages := []string{source, headers}
-	for _, p := range depends {
-		if strings.HasPrefix(p, "linux-headers-") || strings.HasPrefix(p, "linux-kbuild-") {
-			packages = append(packages, p)
-		}
+	if _, err := output(ctx, "", "mmdebstrap", args...); err != nil {
+		return err
 	}
-	return packages, nil
+	// A maintainer script would make this link.
+	return os.Symlink("mawk", filepath.Join(root, "usr/bin/awk"))
 }
 
 // sourcePackage returns the package with the source of a release, which is named

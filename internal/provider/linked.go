@@ -130,10 +130,7 @@ func offsetsIn(mappings []mapping, file inodeKey, handles Handles) map[uint64]Fu
 // analyseLinked returns the analysis of the file with these functions, and with
 // those that other processes have told of: one file may have several drivers.
 func (f *Finder) analyseLinked(l *look, c *candidate, offsets map[uint64]Function) (*Library, error) {
-	if err := f.reach(l, c.file.ID.Device); err != nil {
-		return nil, err
-	}
-	release, err := f.claim(l, inodeKey{c.file.ID.Device, c.file.ID.Inode}, obstacle{device: c.file.ID.Device})
+	release, err := f.claimFile(l, c.file.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -186,6 +186,14 @@ func (f *Finder) claim(l *look, what any, behind obstacle) (release func(), err 
 	}
 }
 
+// claimFile claims a file, unless its file system hangs.
+func (f *Finder) claimFile(l *look, id FileID) (release func(), err error) {
+	if err := f.reach(l, id.Device); err != nil {
+		return nil, err
+	}
+	return f.claim(l, inodeKey{id.Device, id.Inode}, obstacle{device: id.Device})
+}
+
 // tryClaim returns what is closed when the others have done.
 func (f *Finder) tryClaim(what any, mine chan struct{}) (others <-chan struct{}, busy bool) {
 	f.mutex.Lock()

@@ -177,11 +177,15 @@ func (a *analysis) addTargets(lib *Library, tables []table, slots Slots) error {
 
 // Refused reports whether the error means that the file is not analysed on
 // purpose, as opposed to not having been read.
-func Refused(err error) bool {
+func Refused(err error) bool { return RefusedFor(err) != nil }
+
+// RefusedFor returns which of the reasons to refuse a file the error is, nil for
+// none of them.
+func RefusedFor(err error) error {
 	for _, reason := range []error{ErrNotELF, Err32Bit, ErrMachine, ErrMalformed, ErrTooLarge, ErrNotVerbs, ErrUnresolved, ErrSymbolMismatch, ErrRefusedInstruction} {
 		if errors.Is(err, reason) {
-			return true
+			return reason
 		}
 	}
-	return false
+	return nil
 }

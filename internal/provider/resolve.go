@@ -46,10 +46,7 @@ func (f *Finder) provider(l *look, c *candidate, beside []candidate) (*Library, 
 	if c.known.kind != Provider {
 		return nil, ErrNotVerbs
 	}
-	if err := f.reach(l, c.file.ID.Device); err != nil {
-		return nil, err
-	}
-	release, err := f.claim(l, inodeKey{c.file.ID.Device, c.file.ID.Inode}, obstacle{device: c.file.ID.Device})
+	release, err := f.claimFile(l, c.file.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -19,15 +19,19 @@ const mostVerifiers = 4
 
 // newCollection is ebpf.NewCollectionWithOptions with the programs loaded on several
 // CPUs at once. Most of a start is the kernel verifying programs, which it does for
-// each apart. Once the context has ended, no further one is begun.
-func newCollection(ctx context.Context, spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*ebpf.Collection, error) {
+// each apart. Once the context has ended, no further one is begun. types keeps the
+// kernel's types between collections; it may be nil.
+func newCollection(ctx context.Context, spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, types *btf.Cache) (*ebpf.Collection, error) {
+	if types == nil {
+		types = btf.NewCache()
+	}
 	withoutPrograms := *spec
 	withoutPrograms.Programs = nil
 	collection, err := ebpf.NewCollectionWithOptions(&withoutPrograms, ebpf.CollectionOptions{MapReplacements: shared})
 	if err != nil {
 		return nil, err
 	}
-	collection.Programs, err = loadPrograms(ctx, spec, collection.Maps)
+	collection.Programs, err = loadPrograms(ctx, spec, collection.Maps, types)
 	if err != nil {
 		collection.Close()
 		return nil, err
@@ -37,14 +41,13 @@ func newCollection(ctx context.Context, spec *ebpf.CollectionSpec, shared map[st
 
 // loadPrograms loads the programs of a spec on maps that are there. After an error
 // it begins no further program, and keeps none.
-func loadPrograms(ctx context.Context, spec *ebpf.CollectionSpec, on map[string]*ebpf.Map) (map[string]*ebpf.Program, error) {
+func loadPrograms(ctx context.Context, spec *ebpf.CollectionSpec, on map[string]*ebpf.Map, types *btf.Cache) (map[string]*ebpf.Program, error) {
 	var (
 		verifiers sync.WaitGroup
 		mu        sync.Mutex
 		waiting   = longestFirst(spec.Programs)
 		loaded    = map[string]*ebpf.Program{}
 		errs      []error
-		types     = btf.NewCache()
 	)
 	next := func() (name string, ok bool) {
 		mu.Lock()

@@ -22,7 +22,7 @@ func TestRefusedProgramKeepsNone(t *testing.T) {
 	for n := range 6 {
 		spec.Programs["good_"+strconv.Itoa(n)] = programOf(2)
 	}
-	collection, err := newCollection(t.Context(), spec, nil)
+	collection, err := newCollection(t.Context(), spec, nil, nil)
 	if err != nil || len(collection.Programs) != len(spec.Programs) {
 		t.Fatalf("%d programs, %v", len(collection.Programs), err)
 	}
@@ -30,7 +30,7 @@ func TestRefusedProgramKeepsNone(t *testing.T) {
 
 	before := openFiles(t)
 	spec.Programs["bad"] = programOf(1) // It returns what it has not set.
-	_, err = newCollection(t.Context(), spec, nil)
+	_, err = newCollection(t.Context(), spec, nil, nil)
 	if verifier := new(ebpf.VerifierError); !errors.As(err, &verifier) || !strings.Contains(err.Error(), "program bad") {
 		t.Errorf("the error is %v", err)
 	}
@@ -44,7 +44,7 @@ func TestEndedContextLoadsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	spec := &ebpf.CollectionSpec{Programs: map[string]*ebpf.ProgramSpec{"one": programOf(2)}}
-	if _, err := newCollection(ctx, spec, nil); !errors.Is(err, context.Canceled) {
+	if _, err := newCollection(ctx, spec, nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package tracer
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/rdmaradar/rdmaradar/bpf"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
@@ -11,16 +10,7 @@ import (
 
 // watchKernelVerbs probes the drivers' verbs in the kernel as they are loaded.
 func (t *Tracer) watchKernelVerbs(ctx context.Context) {
-	ticker := time.NewTicker(coreInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			t.kernel.refresh(ctx)
-		}
-	}
+	every(ctx, coreInterval, func() { t.kernel.refresh(ctx) })
 }
 
 // newLibrary takes an element of the map of libraries for the driver of a device.

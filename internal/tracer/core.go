@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -65,13 +66,13 @@ func coreMapBytes(tracker *ebpf.CollectionSpec, bound uint64, cpus int) (uint64,
 // a bound for all, and attaches them to the functions that this kernel has; withUser
 // says whether ib_uverbs is loaded. missing lists the functions that it lacks and
 // should have.
-func loadCore(bound uint64, tracker map[string]*ebpf.Map, withUser bool) (side *coreSide, missing []string, err error) {
+func loadCore(ctx context.Context, bound uint64, tracker map[string]*ebpf.Map, withUser bool) (side *coreSide, missing []string, err error) {
 	spec, err := coreSpec(bound)
 	if err != nil {
 		return nil, nil, err
 	}
 	shared := sharedMaps(spec, tracker)
-	collection, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
+	collection, err := newCollection(ctx, spec, shared, nil)
 	if err != nil {
 		return nil, nil, coreLoadError(err)
 	}
@@ -88,7 +89,7 @@ func loadCore(bound uint64, tracker map[string]*ebpf.Map, withUser bool) (side *
 				side.functions = append(side.functions, p.function)
 			}
 		case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EINVAL):
-			return nil, nil, errors.Join(fmt.Errorf("kprobe on %s: %w", p.function, err), side.close())
+			return nil, nil, errors.Join(kprobeError(p.function, err), side.close())
 		case !p.optional && !slices.Contains(missing, p.function):
 			missing = append(missing, p.function)
 		}
@@ -115,6 +116,19 @@ func attachCore(program *ebpf.Program, p corePoint) (link.Link, error) {
 		return link.Kretprobe(p.function, program, nil)
 	}
 	return link.Kprobe(p.function, program, nil)
+}
+
+// kprobeError names what to do when the kernel denies a kprobe: Debian and Ubuntu let
+// kernel.perf_event_paranoid be more than 2, and take CAP_PERFMON for nothing then.
+func kprobeError(function string, err error) error {
+	err = fmt.Errorf("kprobe on %s: %w", function, err)
+	if !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	return &CapabilityError{
+		Missing: []string{"CAP_SYS_ADMIN"}, Err: err,
+		Op: "probing the kernel (unless kernel.perf_event_paranoid is 2 or less, then CAP_PERFMON suffices)",
+	}
 }
 
 func (s *coreSide) close() error {

@@ -3,11 +3,13 @@ package tracer
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/provider"
 )
@@ -77,8 +79,20 @@ func (d *denials) err() error {
 }
 
 // Impaired says what keeps the tracer from seeing every process, a
-// *CapabilityError, or nil when nothing does. What it can see it traces.
-func (t *Tracer) Impaired() error { return t.denials.err() }
+// *CapabilityError, and what from probing the RDMA core where that is loaded, such
+// as a *KernelError; nil when nothing does. What it can see it traces.
+func (t *Tracer) Impaired() error {
+	// Both parts need the same types of the core: one sentence is enough.
+	core := cmp.Or(t.resources.failure(), t.kernel.failure())
+	switch denied := t.denials.err(); {
+	case denied == nil:
+		return core
+	case core == nil:
+		return denied
+	default:
+		return fmt.Errorf("%w; %w", denied, core)
+	}
+}
 
 // notLookedInto tells of a process or library that was out of reach. Most such
 // errors are of processes that have ended, and not worth a line.
@@ -99,5 +113,5 @@ func (t *Tracer) tellHanging() {
 	if before := t.hanging.Swap(&now); now == "" || before != nil && *before == now {
 		return
 	}
-	t.log.Warn("verbs libraries are not looked for where reading does not come to an end, as on a network file system without its server", "where", now)
+	t.warnings.warn(time.Now(), "verbs libraries are not looked for where reading does not come to an end, as on a network file system without its server", "where", now)
 }

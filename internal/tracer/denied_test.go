@@ -28,7 +28,7 @@ func logged(held ...string) (*Tracer, func() []string) {
 	lines := func() []string {
 		return strings.FieldsFunc(text.String(), func(r rune) bool { return r == '\n' })
 	}
-	return &Tracer{log: log, denials: newDenials(log, capabilities)}, lines
+	return &Tracer{log: log, denials: newDenials(log, capabilities), warnings: newWarnings(log), resources: &resources{}, kernel: &kernelVerbs{}}, lines
 }
 
 // One line for a capability that is missing, however many processes it hides,
@@ -61,6 +61,26 @@ func TestMissingCapabilityIsSaidOnce(t *testing.T) {
 	}
 }
 
+// One status for all that is not seen, and one sentence for a core whose types are
+// not known, which both of its parts need.
+func TestUnprobedCoreImpairs(t *testing.T) {
+	tr, _ := logged("CAP_BPF")
+	tr.kernel.failed = errors.New("consumers are not seen")
+	if err := tr.Impaired(); !errors.Is(err, tr.kernel.failed) {
+		t.Errorf("impaired by %v", err)
+	}
+	tr.resources.failed = &KernelError{Need: "types", Release: "6.1"}
+	var kernel *KernelError
+	if err := tr.Impaired(); !errors.As(err, &kernel) || errors.Is(err, tr.kernel.failed) {
+		t.Errorf("impaired by %v", err)
+	}
+	tr.notLookedInto(denied("/proc/1/maps", "CAP_SYS_PTRACE"))
+	var missing *CapabilityError
+	if err := tr.Impaired(); !errors.As(err, &missing) || !errors.As(err, &kernel) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("impaired by %v", err)
+	}
+}
+
 // What no capability helps against, or concerns single files, is said and is no
 // impairment.
 func TestOtherDenials(t *testing.T) {
@@ -80,5 +100,18 @@ func TestOtherDenials(t *testing.T) {
 				t.Errorf("impaired by %v", err)
 			}
 		})
+	}
+}
+
+// Where the kernel denies a kprobe it is said what helps, and nothing else is taken
+// for that.
+func TestDeniedKprobe(t *testing.T) {
+	var missing *CapabilityError
+	err := kprobeError("ib_modify_qp", fmt.Errorf("opening perf event: %w", unix.EACCES))
+	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "perf_event_paranoid") || !strings.Contains(err.Error(), "ib_modify_qp") {
+		t.Errorf("it says: %v", err)
+	}
+	if err := kprobeError("ib_modify_qp", unix.ENOMEM); errors.As(err, &missing) || !errors.Is(err, unix.ENOMEM) {
+		t.Errorf("it says: %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
@@ -124,16 +123,22 @@ func (t *Tracer) probeFile(file provider.File) (left *attachment, err error) {
 		return nil, err
 	}
 	if err != nil {
-		level := slog.LevelWarn
-		if t.libraries.refuse(file.ID) {
-			level = slog.LevelDebug
-		}
-		t.log.Log(context.Background(), level, "a verbs library is not traced, and tried again later", "library", file.DisplayPath, "error", err)
+		t.tellRefused(t.libraries.refuse(file.ID), file, err)
 		return nil, nil
 	}
 	// The name is in the message: a collector drops lines that are alike.
 	t.log.Info("probing "+file.Library.Name, "library", file.DisplayPath, "provider", file.Library.Name, "functions", len(file.Library.Targets), "links", a.count())
 	return nil, nil
+}
+
+// tellRefused tells of a file that could not be probed, unless it was told before.
+func (t *Tracer) tellRefused(again bool, file provider.File, err error) {
+	const message = "a verbs library is not traced, and tried again later"
+	if again {
+		t.log.Debug(message, "library", file.DisplayPath, "error", err)
+		return
+	}
+	t.warnings.warn(time.Now(), message, "library", file.DisplayPath, "error", err)
 }
 
 func (t *Tracer) wants(file provider.File) bool {
@@ -258,15 +263,20 @@ func (t *Tracer) decide(id verbs.ProcessID, name string) {
 	}
 	t.decided[id] = true
 	t.look(func() {
-		taken := t.takes(id)
-		t.choices.keep(id, taken)
-		if taken {
+		if t.choose(id) {
 			return
 		}
 		if err := t.exclude(id); err != nil {
 			t.log.Warn("a process was not excluded", "pid", id.TGID, "error", err)
 		}
 	})
+}
+
+// choose asks whether a process is traced, and remembers it. It may wait.
+func (t *Tracer) choose(id verbs.ProcessID) (taken bool) {
+	taken = t.takes(id)
+	t.choices.keep(id, taken)
+	return taken
 }
 
 func (t *Tracer) takes(id verbs.ProcessID) bool {

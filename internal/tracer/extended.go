@@ -45,6 +45,7 @@ func (t *Tracer) followExtended(ctx context.Context) {
 		if err := t.resolveExtended(); err != nil {
 			t.log.Warn("functions of the extended verbs are not traced", "error", err)
 		}
+		t.loadLater(ctx)
 		time.Sleep(extendedPause)
 	}
 }
@@ -119,12 +120,14 @@ func (t *Tracer) probeSet(p *pendingSet, code []provider.Code) error {
 	err = t.probeFunctions(a, p, parts, code)
 	switch {
 	case err == nil:
+	case errors.Is(err, errNotLoaded):
+		return nil // It is looked at again when they are.
 	case errors.Is(err, errNoObject), errors.Is(err, provider.ErrUnresolved):
 		p.set.Refused = uint32(bpf.TrackerExtendedRefusalREFUSED_NO_OBJECT)
 		t.log.Debug("no object of the extended verbs", "pid", p.key.Tgid, "error", err)
 	default:
 		p.set.Refused = uint32(bpf.TrackerExtendedRefusalREFUSED_PROBES)
-		t.log.Warn("queues that use the extended verbs are not timed", "pid", p.key.Tgid, "error", err)
+		t.warnings.warn(time.Now(), "queues that use the extended verbs are not timed", "pid", p.key.Tgid, "error", err)
 	}
 	return t.side.storeSet(p)
 }
@@ -146,6 +149,9 @@ func (t *Tracer) probeFunctions(a *attachment, p *pendingSet, parts []part, code
 	wanted, err := library.wanted(parts, offsets)
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.file.DisplayPath, err)
+	}
+	if err := t.side.later.check(wanted); err != nil {
+		return err
 	}
 	before := len(library.probed)
 	if err := t.side.attachExtended(a, wanted, t.kind); err != nil {

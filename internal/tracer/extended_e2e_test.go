@@ -66,7 +66,18 @@ func TestFirstProcessOfExtendedVerbs(t *testing.T) {
 	for _, scenario := range []string{"ext-both", "ext-post", "ext-poll"} {
 		t.Run(scenario, func(t *testing.T) {
 			beside(t)
-			r := simulate(t, startTracer(t, everything), scenario, "--seconds", "1.2")
+			tr := startTracer(t, everything)
+			r := &run{t: t, collected: collect(tr), before: snapshot(t, tr)}
+			w := startWorkload(t, scenario, "--seconds", "50")
+			w.waitReady()
+			w.release()
+			// Programs are loaded when it has begun.
+			for deadline := time.Now().Add(40 * time.Second); r.before.Completions.Seen == snapshot(t, tr).Completions.Seen && time.Now().Before(deadline); {
+				time.Sleep(20 * time.Millisecond)
+			}
+			time.Sleep(500 * time.Millisecond)
+			w.stop()
+			r.finish(tr, w)
 			r.checkBooks()
 			r.checkPairs()
 			c := r.completions()

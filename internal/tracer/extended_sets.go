@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -86,7 +87,7 @@ func (t *Tracer) foretellLater(id verbs.ProcessID) {
 	}
 	t.look(func() {
 		if err := t.foretellExtended(id); err != nil {
-			t.log.Warn("the queues of a process may not be followed from their first request", "pid", id.TGID, "error", err)
+			t.warnings.warn(time.Now(), "the queues of a process may not be followed from their first request", "pid", id.TGID, "error", err)
 		}
 	})
 }

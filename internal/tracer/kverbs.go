@@ -40,8 +40,10 @@ type kernelVerbs struct {
 	named []driver
 
 	mu sync.RWMutex
-	// side is nil while the RDMA core is not probed.
+	// side is nil while the RDMA core is not probed, failed says why not, nil when
+	// it is not loaded.
 	side    *kverbsSide
+	failed  error
 	drivers map[string]*probedDriver
 	// gone counts what was skipped of drivers that are gone, closed that of earlier
 	// loads of the RDMA core, total that of all when it was last looked at.
@@ -65,14 +67,14 @@ func (k *kernelVerbs) refresh(ctx context.Context) {
 		k.closeAll()
 		k.core = core
 		if core != 0 {
-			k.open()
+			k.open(ctx)
 		}
 	}
 	if k.side == nil {
 		return
 	}
 	k.refreshDrivers(ctx, moduleRoot)
-	if err := k.askDevices(deviceRoot); err != nil {
+	if err := k.askDevices(ctx, deviceRoot); err != nil {
 		k.log.Warn("the drivers of RDMA devices are not all known", "error", err)
 	}
 	if err := errors.Join(k.countSkipped(), k.sweep()); err != nil {
@@ -81,10 +83,13 @@ func (k *kernelVerbs) refresh(ctx context.Context) {
 }
 
 // open loads the programs on the RDMA core.
-func (k *kernelVerbs) open() {
-	side, missing, err := loadKverbs(k.tracker.allMaps, k.threshold)
+func (k *kernelVerbs) open(ctx context.Context) {
+	side, missing, err := loadKverbs(ctx, k.tracker.allMaps, k.threshold)
 	if err != nil {
 		k.log.Warn("consumers of RDMA in the kernel, such as NVMe-oF, are not seen", "error", err)
+		k.mu.Lock()
+		k.failed = fmt.Errorf("consumers of RDMA in the kernel are not seen: %w", err)
+		k.mu.Unlock()
 		return
 	}
 	if len(missing) > 0 {
@@ -93,6 +98,14 @@ func (k *kernelVerbs) open() {
 	k.mu.Lock()
 	k.side = side
 	k.mu.Unlock()
+}
+
+// failure says why consumers in the kernel are not seen, nil when they are, or the
+// RDMA core is not loaded.
+func (k *kernelVerbs) failure() error {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.failed
 }
 
 // refreshDrivers probes the drivers that were loaded, and forgets those that are
@@ -106,19 +119,19 @@ func (k *kernelVerbs) refreshDrivers(ctx context.Context, modules string) {
 	for _, d := range k.named {
 		if inode := moduleInode(modules, d.module); inode != 0 && k.tried[d.module] != inode && ctx.Err() == nil {
 			k.tried[d.module] = inode
-			k.attach(d)
+			k.attach(ctx, d)
 		}
 	}
 }
 
 // attach probes a driver and says how, or what prevents it.
-func (k *kernelVerbs) attach(d driver) {
+func (k *kernelVerbs) attach(ctx context.Context, d driver) {
 	cookie, err := k.newLibrary()
 	if err != nil {
 		k.log.Warn("kernel verbs of a driver are not seen", "module", d.module, "error", err)
 		return
 	}
-	probed, why, err := k.side.attachDriver(d, cookie)
+	probed, why, err := k.side.attachDriver(ctx, d, cookie)
 	if err == nil {
 		err = k.begin(probed)
 	}
@@ -178,7 +191,7 @@ func (k *kernelVerbs) closeAll() {
 	clear(k.asked)
 	k.mu.Lock()
 	side := k.side
-	k.side, k.names = nil, nil
+	k.side, k.failed, k.names = nil, nil, nil
 	k.closed, k.gone = k.total, skips{}
 	k.mu.Unlock()
 	if side == nil {
@@ -191,7 +204,7 @@ func (k *kernelVerbs) closeAll() {
 
 // askDevices asks the driver of every new device for the state of a port, and
 // probes the functions that the kernel side saw then, where it does not know them.
-func (k *kernelVerbs) askDevices(directory string) error {
+func (k *kernelVerbs) askDevices(ctx context.Context, directory string) error {
 	files, err := portStates(directory)
 	if err != nil {
 		return err
@@ -212,11 +225,11 @@ func (k *kernelVerbs) askDevices(directory string) error {
 	if !isNew {
 		return nil
 	}
-	return k.findDrivers()
+	return k.findDrivers(ctx)
 }
 
 // findDrivers probes drivers by the functions of their devices.
-func (k *kernelVerbs) findDrivers() error {
+func (k *kernelVerbs) findDrivers(ctx context.Context) error {
 	addresses := map[uint64]bool{}
 	var all []bpf.KverbsDriverVerbs
 	var poll uint64
@@ -244,7 +257,7 @@ func (k *kernelVerbs) findDrivers() error {
 				"functions", len(symbols.names))
 		case !k.knows(d):
 			k.tried[d.module] = moduleInode(moduleRoot, d.module)
-			k.attach(d)
+			k.attach(ctx, d)
 		}
 	}
 	return nil

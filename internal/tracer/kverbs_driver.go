@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,12 +27,12 @@ type probedDriver struct {
 // attachDriver probes the verbs of a driver, by fentry and fexit where the kernel
 // takes that for all of them, else by kprobes. why tells what spoke against the
 // first. On an error nothing stays attached.
-func (s *kverbsSide) attachDriver(d driver, cookie uint32) (probed *probedDriver, why, err error) {
+func (s *kverbsSide) attachDriver(ctx context.Context, d driver, cookie uint32) (probed *probedDriver, why, err error) {
 	if err := s.learnDrains(); err != nil {
 		return nil, nil, err
 	}
 	probed = &probedDriver{driver: d, cookie: cookie, how: "fentry"}
-	why = s.trace(probed)
+	why = s.trace(ctx, probed)
 	if why == nil {
 		return probed, nil, nil
 	}
@@ -39,21 +40,21 @@ func (s *kverbsSide) attachDriver(d driver, cookie uint32) (probed *probedDriver
 		return nil, why, err
 	}
 	probed.how = "kprobe"
-	if err := s.probe(probed); err != nil {
+	if err := s.probe(ctx, probed); err != nil {
 		return nil, why, errors.Join(err, probed.close())
 	}
 	return probed, why, nil
 }
 
 // trace attaches by fentry and fexit.
-func (s *kverbsSide) trace(d *probedDriver) error {
+func (s *kverbsSide) trace(ctx context.Context, d *probedDriver) error {
 	types := btf.NewCache()
 	for v, function := range d.functions {
 		if function == "" {
 			continue
 		}
 		names := verbPrograms[v].traced
-		collection, err := s.load(s.collection.Maps, names, function, types)
+		collection, err := s.load(ctx, s.collection.Maps, names, function, types)
 		if err != nil {
 			return fmt.Errorf("fentry and fexit of %s: %w", function, err)
 		}
@@ -82,8 +83,8 @@ func traceType(program string) ebpf.AttachType {
 }
 
 // probe attaches by kprobes.
-func (s *kverbsSide) probe(d *probedDriver) error {
-	programs, err := s.programsForProbes()
+func (s *kverbsSide) probe(ctx context.Context, d *probedDriver) error {
+	programs, err := s.programsForProbes(ctx)
 	if err != nil {
 		return fmt.Errorf("loading the programs for kprobes: %w", err)
 	}
@@ -99,7 +100,7 @@ func (s *kverbsSide) probe(d *probedDriver) error {
 			}
 			l, err := attach(function, programs[name], options)
 			if err != nil {
-				return fmt.Errorf("kprobe on %s: %w", function, err)
+				return kprobeError(function, err)
 			}
 			d.links = append(d.links, l)
 		}

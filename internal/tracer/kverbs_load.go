@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -131,7 +132,7 @@ func kverbsMapBytes(tracker *ebpf.CollectionSpec, cpus int) (uint64, error) {
 
 // loadKverbs loads the programs on the RDMA core, on the maps of the tracker, and
 // attaches them. missing lists the functions that this kernel lacks.
-func loadKverbs(tracker map[string]*ebpf.Map, threshold time.Duration) (side *kverbsSide, missing []string, err error) {
+func loadKverbs(ctx context.Context, tracker map[string]*ebpf.Map, threshold time.Duration) (side *kverbsSide, missing []string, err error) {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return nil, nil, fmt.Errorf("counting processors: %w", err)
@@ -147,7 +148,7 @@ func loadKverbs(tracker map[string]*ebpf.Map, threshold time.Duration) (side *kv
 		programs = append(programs, p.program)
 	}
 	programs = append(programs, bpf.KverbsProgCqScheduled)
-	side.collection, err = side.load(shared, programs, "", nil)
+	side.collection, err = side.load(ctx, shared, programs, "", nil)
 	if err != nil {
 		return nil, nil, coreLoadError(err)
 	}
@@ -157,7 +158,7 @@ func loadKverbs(tracker map[string]*ebpf.Map, threshold time.Duration) (side *kv
 		case err == nil:
 			side.links = append(side.links, l)
 		case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, unix.EINVAL):
-			return nil, nil, errors.Join(fmt.Errorf("kprobe on %s: %w", p.function, err), side.close())
+			return nil, nil, errors.Join(kprobeError(p.function, err), side.close())
 		default:
 			missing = append(missing, p.function)
 		}
@@ -174,7 +175,7 @@ func loadKverbs(tracker map[string]*ebpf.Map, threshold time.Duration) (side *kv
 
 // load loads some of the programs on given maps. attachTo is the function that
 // traced ones are for, types keeps the kernel's types between loads; it may be nil.
-func (s *kverbsSide) load(on map[string]*ebpf.Map, programs []string, attachTo string, types *btf.Cache) (*ebpf.Collection, error) {
+func (s *kverbsSide) load(ctx context.Context, on map[string]*ebpf.Map, programs []string, attachTo string, types *btf.Cache) (*ebpf.Collection, error) {
 	spec := s.spec.Copy()
 	wanted := map[string]*ebpf.ProgramSpec{}
 	for _, name := range programs {
@@ -184,7 +185,7 @@ func (s *kverbsSide) load(on map[string]*ebpf.Map, programs []string, attachTo s
 		}
 	}
 	spec.Programs = wanted
-	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: on, Cache: types})
+	return newCollection(ctx, spec, on, types)
 }
 
 // learnDrains tells the programs of the callbacks that mark drains, as far as
@@ -215,7 +216,7 @@ func (s *kverbsSide) close() error {
 }
 
 // programsForProbes are those for kprobes, which serve every driver.
-func (s *kverbsSide) programsForProbes() (map[string]*ebpf.Program, error) {
+func (s *kverbsSide) programsForProbes(ctx context.Context) (map[string]*ebpf.Program, error) {
 	if s.probed != nil {
 		return s.probed.Programs, nil
 	}
@@ -223,7 +224,7 @@ func (s *kverbsSide) programsForProbes() (map[string]*ebpf.Program, error) {
 	for _, p := range verbPrograms {
 		names = append(names, p.probed...)
 	}
-	collection, err := s.load(s.collection.Maps, names, "", nil)
+	collection, err := s.load(ctx, s.collection.Maps, names, "", nil)
 	if err != nil {
 		return nil, err
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/testprogram"
 )
 
-// private has the libraries of all tests that run one after the other.
+// private has the libraries of the tests that ask for none of their own.
 var private string
 
-// homes are the directories of tests that run beside others, by their names.
+// homes are the directories of tests with libraries of their own, by their names.
 var homes sync.Map
 
 func TestMain(m *testing.M) {
@@ -41,8 +41,8 @@ func runPrivately(m *testing.M) (int, error) {
 	return m.Run(), nil
 }
 
-// beside lets a test, or a part of one, run beside others, with libraries of its
-// own. It is for those that wait more than they work.
+// beside gives a test, or a part of one, libraries of its own: it may run beside
+// others, as many as go test -parallel says.
 func beside(t *testing.T) {
 	t.Helper()
 	requireRoot(t)

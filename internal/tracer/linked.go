@@ -26,10 +26,12 @@ const (
 	mostTries = 5
 	// mostLooksInTurn bounds how many processes are looked at in one interval.
 	mostLooksInTurn = 64
-	// forgetInterval is how often what was found is forgotten: what was out of
+	// forgetAfter is for how long what was seen of a process holds: what was out of
 	// reach may be there by now, and what the finder knows of a file is lost when
-	// anything about it changes.
-	forgetInterval = time.Minute
+	// anything about it changes. For one that was looked at in vain it doubles with
+	// each look, up to longestWait.
+	forgetAfter = time.Minute
+	longestWait = 16 * forgetAfter
 )
 
 // lookedKey is a process on a device: all QPs of a device have the functions of
@@ -45,20 +47,45 @@ type sight int
 const (
 	sightNothing  sight = iota // not yet
 	sightForNow                // nothing more until it is forgotten
+	sightInVain                // it is refused, or out of reach
 	sightForEver               // nothing to probe here: libraries, found without, or what is left out or refused
 	sightTryAgain              // the QP is not filled in
 )
 
-// looked is what is known of a process on a device. turn is when it was last looked
-// at, 0 for never.
+// looked is what is known of a process on a device.
 type looked struct {
 	last  sight
 	tries int
-	turn  uint64
+	// turn is when it was last looked at, 0 for never.
+	turn uint64
+	// until is when what was seen is forgotten, wait how long that was from the look
+	// on, 0 as long as no look was in vain.
+	until time.Time
+	wait  time.Duration
 }
 
 func (l looked) isDone() bool {
-	return l.last == sightForNow || l.last == sightForEver || l.tries >= mostTries
+	return l.last != sightNothing && l.last != sightTryAgain || l.tries >= mostTries
+}
+
+// isDue says that it is to be looked at anew.
+func (l looked) isDue(now time.Time) bool {
+	return l.isDone() && l.last != sightForEver && !now.Before(l.until)
+}
+
+// see takes down what a look has shown.
+func (l *looked) see(seen sight, turn uint64, now time.Time) {
+	l.last, l.turn = seen, turn
+	l.tries++
+	switch {
+	case !l.isDone():
+		return
+	case seen == sightForNow:
+		l.wait = 0
+	default:
+		l.wait = min(max(2*l.wait, forgetAfter), longestWait)
+	}
+	l.until = now.Add(max(l.wait, forgetAfter))
 }
 
 // linkedPrograms remembers what was looked at.
@@ -70,13 +97,11 @@ type linkedPrograms struct {
 	// one although there are no new ones.
 	taken uint64
 	again bool
-	// forgotten is when what was found was last forgotten.
-	forgotten time.Time
 }
 
 // followLinked probes programs that have rdma-core linked in.
 func (t *Tracer) followLinked(ctx context.Context) {
-	programs := linkedPrograms{known: map[lookedKey]looked{}, forgotten: time.Now()}
+	programs := linkedPrograms{known: map[lookedKey]looked{}}
 	every(ctx, linkedInterval, func() {
 		programs.forget(time.Now())
 		look := func(qp userQP) sight {
@@ -91,15 +116,12 @@ func (t *Tracer) followLinked(ctx context.Context) {
 	})
 }
 
-// forget has processes looked at anew, save for those that use libraries.
+// forget has processes looked at anew, each in its time, save for those that use
+// libraries.
 func (p *linkedPrograms) forget(now time.Time) {
-	if now.Sub(p.forgotten) < forgetInterval {
-		return
-	}
-	p.forgotten = now
 	for key, l := range p.known {
-		if l.last != sightForEver {
-			p.known[key] = looked{turn: l.turn}
+		if l.isDue(now) {
+			p.known[key] = looked{turn: l.turn, wait: l.wait}
 			p.again = true
 		}
 	}
@@ -141,9 +163,8 @@ func (p *linkedPrograms) look(taken uint64, list func() ([]userQP, bool, error),
 		l := p.known[key]
 		if !l.isDone() && looks < mostLooksInTurn {
 			looks++
-			l.turn = p.turn
-			l.last = lookAt(of[key][l.tries%len(of[key])])
-			l.tries++
+			seen := lookAt(of[key][l.tries%len(of[key])])
+			l.see(seen, p.turn, time.Now())
 		}
 		present[key] = l
 		p.again = p.again || !l.isDone()
@@ -161,26 +182,33 @@ func (t *Tracer) lookAtQP(qp userQP) sight {
 	file, err := t.finder.Linked(int(qp.process.TGID), func(memory io.ReaderAt) (provider.Handles, error) {
 		return handlesOf(memory, qp)
 	})
+	return t.follow(qp.process.TGID, file, err)
+}
+
+// follow acts on what the finder answers about the program of a process, and says
+// what was seen of it.
+func (t *Tracer) follow(tgid uint32, file *provider.File, err error) sight {
 	switch {
 	case errors.Is(err, errNotMadeYet):
 		return sightTryAgain
 	case errors.Is(err, provider.ErrContradiction):
 		t.giveUp(file, err)
-		return sightForNow
+		return sightInVain
 	case errors.Is(err, fs.ErrNotExist):
 		return sightForNow // It has ended.
-	case err != nil && provider.Refused(err):
-		t.log.Warn("a program with RDMA queue pairs is not traced", "pid", qp.process.TGID, "error", err)
-		return sightForNow
+	case provider.Refused(err):
+		t.warnings.warn(time.Now(), "a program with RDMA queue pairs is not traced: "+provider.RefusedFor(err).Error(), "pid", tgid, "error", err)
+		return sightInVain
 	case err != nil:
 		t.missed.Add(1)
-		t.notLookedInto(err, "pid", qp.process.TGID)
-		return sightForNow
+		t.notLookedInto(err, "pid", tgid)
+		return sightInVain
 	case file == nil:
 		return sightForEver
 	}
 	if err := t.probe([]provider.File{*file}); err != nil {
-		t.log.Warn("probing a program failed", "library", file.DisplayPath, "error", err)
+		t.warnings.warn(time.Now(), "probing a program failed", "library", file.DisplayPath, "error", err)
+		return sightInVain
 	}
 	return sightForNow
 }
@@ -189,7 +217,7 @@ func (t *Tracer) lookAtQP(qp userQP) sight {
 func (t *Tracer) giveUp(file *provider.File, why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.log.Warn("a program is not traced any more", "library", file.DisplayPath, "error", why)
+	t.warnings.warn(time.Now(), "a program is not traced any more", "library", file.DisplayPath, "error", why)
 	// A search that began before has the analysis of then, and may be about to probe.
 	t.libraries.refuse(file.ID)
 	a := t.libraries.attachments[keyOf(file.ID)]
@@ -198,6 +226,6 @@ func (t *Tracer) giveUp(file *provider.File, why error) {
 	}
 	a.resets = true
 	if err := t.libraries.detach(a); err != nil {
-		t.log.Warn("detaching from a program failed", "library", file.DisplayPath, "error", err)
+		t.warnings.warn(time.Now(), "detaching from a program failed", "library", file.DisplayPath, "error", err)
 	}
 }

@@ -52,6 +52,20 @@ func (l *looker) look(t *testing.T, taken uint64, want map[lookedKey]int) {
 	}
 }
 
+// later forgets what is forgotten so long after the last look.
+func (l *looker) later(wait time.Duration) {
+	l.programs.forget(time.Now().Add(wait))
+}
+
+// expectWait expects that what was just seen of a process holds for so long.
+func (l *looker) expectWait(t *testing.T, key lookedKey, want time.Duration) {
+	t.Helper()
+	// The look was a moment ago, and the shortest waits are a minute apart.
+	if rest := time.Until(l.programs.known[key].until); rest > want || rest <= want-forgetAfter/2 {
+		t.Errorf("it is forgotten in %v, want %v", rest, want)
+	}
+}
+
 // A process on a device is looked at until its functions are known, and then not
 // again for as long as it has QPs.
 func TestLinkedProgramsAreLookedAtOnce(t *testing.T) {
@@ -94,11 +108,40 @@ func TestLinkedProgramsAreForgotten(t *testing.T) {
 		l.look(t, 3, map[lookedKey]int{never: 1})
 	}
 	l.look(t, 3, nil)
-	now := time.Now()
-	l.programs.forget(now)
+	l.later(forgetAfter)
 	l.look(t, 3, map[lookedKey]int{never: 1, linked: 1})
-	l.programs.forget(now.Add(forgetInterval - 1))
+	l.later(forgetAfter / 2)
 	l.look(t, 3, map[lookedKey]int{never: 1})
+}
+
+// One that is looked at in vain waits longer each time, up to a bound and for itself
+// alone, and from the beginning once it was found.
+func TestLinkedProgramsWaitForThemselves(t *testing.T) {
+	l := newLooker()
+	found, inVain, late := keyFor(1, "rxa"), keyFor(2, "rxa"), keyFor(3, "rxa")
+	l.add(found, 17, sightForNow)
+	l.add(inVain, 18, sightInVain)
+	l.look(t, 2, map[lookedKey]int{found: 1, inVain: 1})
+	l.look(t, 2, nil)
+	for wait := forgetAfter; wait < longestWait; wait *= 2 {
+		l.expectWait(t, found, forgetAfter)
+		l.expectWait(t, inVain, wait)
+		l.later(wait)
+		l.look(t, 2, map[lookedKey]int{found: 1, inVain: 1})
+	}
+	l.add(late, 19, sightInVain)
+	l.look(t, 3, map[lookedKey]int{late: 1})
+	l.expectWait(t, late, forgetAfter)
+	for range 2 {
+		l.expectWait(t, inVain, longestWait)
+		l.later(longestWait)
+		l.look(t, 3, map[lookedKey]int{found: 1, inVain: 1, late: 1})
+	}
+
+	l.shows[inVain] = sightForNow
+	l.later(longestWait)
+	l.look(t, 3, map[lookedKey]int{found: 1, inVain: 1, late: 1})
+	l.expectWait(t, inVain, forgetAfter)
 }
 
 // However many processes there are, a turn looks at some of them, and none is left
@@ -162,7 +205,7 @@ func TestLooksReachEverybody(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		now = now.Add(forgetInterval)
+		now = now.Add(2 * forgetAfter)
 		l.programs.forget(now)
 	}
 	if !seen {

@@ -38,6 +38,8 @@ type kernelSide struct {
 	verdicts *provider.Verdicts
 	// evidenceEvery is the time between two looks at empty polls.
 	evidenceEvery time.Duration
+	// later are programs that are not loaded yet.
+	later laterPrograms
 	// system are the probes that belong to no library.
 	system []link.Link
 	// nextDevice, interval and costTick are variables shared with the programs.
@@ -82,11 +84,12 @@ func load(ctx context.Context, cfg Config, kind linkKind) (*kernelSide, error) {
 	if err := dropInterrupts(spec, cfg.Logger); err != nil {
 		return nil, err
 	}
-	collection, err := newCollection(ctx, spec, shared)
+	later := takeLater(spec, extendedPolls)
+	collection, err := newCollection(ctx, spec, shared, nil)
 	if err != nil {
 		return nil, loadError(err)
 	}
-	side := &kernelSide{collection: collection, watchesFiles: watches, entryReturn: cfg.EntryReturn, evidenceEvery: cfg.evidenceEvery}
+	side := &kernelSide{collection: collection, later: later, watchesFiles: watches, entryReturn: cfg.EntryReturn, evidenceEvery: cfg.evidenceEvery}
 	if err := errors.Join(side.bind(), side.fillPools()); err != nil {
 		return nil, errors.Join(err, side.close())
 	}

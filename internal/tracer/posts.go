@@ -235,7 +235,7 @@ func (t *Tracer) turnPost(a *attachment, f *postFunction, library bpf.TrackerLib
 		return err
 	}
 	f.sites = nil
-	t.log.Warn("a post was refused without a mark where it was looked for: its returns are probed from now on",
+	t.warnings.warn(now, "a post was refused without a mark where it was looked for: its returns are probed from now on",
 		"library", a.file.DisplayPath, "function", f.function.String(), "mode", string(f.mode()))
 	f.closer.closeAll(&f.site)
 	return nil

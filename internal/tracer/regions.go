@@ -123,18 +123,13 @@ func (t *Tracer) decideAboutRegistrants() error {
 	}
 	for i := range all {
 		id := all[i].Process
-		if _, asked := t.registrants[id]; asked {
+		if t.registrants[id] {
 			continue
 		}
-		t.registrants[id] = false
+		t.registrants[id] = true
 		t.look(func() {
 			t.cfg.NewProcess(id, "")
-			takes := t.cfg.TakesProcess(int(id.TGID))
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			if _, lives := t.registrants[id]; lives {
-				t.registrants[id] = takes
-			}
+			t.choose(id)
 		})
 	}
 	return nil
@@ -149,7 +144,7 @@ func (t *Tracer) readRegistrations() ([]verbs.Registrations, error) {
 	}
 	var taken []verbs.Registrations
 	for i := range all {
-		if t.registrants[all[i].Process] && t.cfg.TakesDevice(all[i].Device) {
+		if chosen, _ := t.choices.of(all[i].Process); chosen && t.cfg.TakesDevice(all[i].Device) {
 			taken = append(taken, all[i])
 		}
 	}

@@ -2,6 +2,7 @@ package tracer
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -34,8 +35,10 @@ type resources struct {
 	state string
 
 	mu sync.RWMutex
-	// side is nil while the RDMA core is not probed.
-	side *coreSide
+	// side is nil while the RDMA core is not probed, failed says why not, nil when
+	// it is not loaded.
+	side   *coreSide
+	failed error
 	// lost adds up the losses of sides that were closed.
 	lost coreLosses
 
@@ -50,22 +53,23 @@ func newResources(cfg Config, tracker map[string]*ebpf.Map) *resources {
 // refresh probes the RDMA core when it, or a part of it, was loaded since the
 // last time, and says whether it did. What prevents that is said once for each
 // state of the modules and is no error.
-func (r *resources) refresh() (changed bool) {
+func (r *resources) refresh(ctx context.Context) (changed bool) {
 	state := moduleState(moduleRoot)
 	if state == r.state {
 		return false
 	}
 	r.state = state
-	r.replace(nil)
+	r.replace(nil, nil)
 	if state == "" {
 		return true
 	}
-	side, missing, err := loadCore(r.bound, r.tracker, strings.Contains(state, userModule))
+	side, missing, err := loadCore(ctx, r.bound, r.tracker, strings.Contains(state, userModule))
 	if err != nil {
 		r.log.Warn("the control path is not seen in the kernel: CQ numbers, addresses and asynchronous events are missing", "error", err)
+		r.replace(nil, fmt.Errorf("the RDMA core is not probed, queues are traced without it: %w", err))
 		return true
 	}
-	r.replace(side)
+	r.replace(side, nil)
 	r.log.Info("probing ib_core", "library", "ib_core", "functions", len(side.functions), "links", len(side.links))
 	if len(missing) > 0 {
 		r.log.Warn("the control path is seen in part: this kernel lacks functions", "missing", strings.Join(missing, " "))
@@ -73,11 +77,18 @@ func (r *resources) refresh() (changed bool) {
 	return true
 }
 
+// failure says why the RDMA core is not probed, nil when it is, or is not loaded.
+func (r *resources) failure() error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.failed
+}
+
 // replace closes the present side.
-func (r *resources) replace(side *coreSide) {
+func (r *resources) replace(side *coreSide, failed error) {
 	r.mu.Lock()
 	before := r.side
-	r.side = side
+	r.side, r.failed = side, failed
 	if before != nil {
 		r.lost = r.lost.plus(before.losses())
 	}
@@ -90,7 +101,7 @@ func (r *resources) replace(side *coreSide) {
 	}
 }
 
-func (r *resources) close() { r.replace(nil) }
+func (r *resources) close() { r.replace(nil, nil) }
 
 // addLosses names what was lost, by reason.
 func (r *resources) addLosses(to map[string]uint64) {
@@ -175,7 +186,7 @@ func (t *Tracer) watchCore(ctx context.Context) {
 	stop := t.readAsync(ctx)
 	defer func() { stop() }()
 	every(ctx, coreInterval, func() {
-		if t.resources.refresh() {
+		if t.resources.refresh(ctx) {
 			stop()
 			stop = t.readAsync(ctx)
 		}

@@ -73,7 +73,7 @@ func TestEveryScenarioAtSites(t *testing.T) {
 	for _, scenario := range verbsim.Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
 			learnDatagrams(t, tr, collected, scenario)
-			r := followWith(t, tr, collected, scenario, "--seconds", "0.5")
+			r := followWith(t, tr, collected, scenario, "--seconds", "0.3")
 			pairs := r.checkScenario(scenario)
 			if scenario == "late-poller" || scenario == "slow-device" {
 				r.checkLatePoller(pairs)
@@ -99,7 +99,7 @@ func TestEveryScenarioInWindows(t *testing.T) {
 	for _, scenario := range verbsim.Scenarios() {
 		t.Run(scenario, func(t *testing.T) {
 			learnDatagrams(t, tr, collected, scenario)
-			r := followWith(t, tr, collected, scenario, "--seconds", "0.5")
+			r := followWith(t, tr, collected, scenario, "--seconds", "0.3")
 			for _, p := range r.checkScenario(scenario) {
 				if p.seen.Known.Has(verbs.StageSubmit) || !p.seen.Known.Has(verbs.StagePost) {
 					t.Fatalf("the return of a post was probed, known are the stages %b", p.seen.Known)

@@ -59,8 +59,10 @@ type Tracer struct {
 	// hanging is what was told last of what holds up looks at processes.
 	hanging atomic.Pointer[string]
 	denials *denials
-	choices choices
-	meter   cpuMeter
+	// warnings are those that processes can provoke.
+	warnings *warnings
+	choices  choices
+	meter    cpuMeter
 
 	cancel context.CancelFunc
 	// done is for the goroutines that come to an end by themselves.
@@ -82,8 +84,7 @@ type Tracer struct {
 	ended endedQueues
 	// decided are the processes that were asked about in TakesProcess.
 	decided map[verbs.ProcessID]bool
-	// registrants are the processes that registered memory; true are those that
-	// are traced.
+	// registrants are the processes that registered memory and were asked about.
 	registrants map[verbs.ProcessID]bool
 	reported    map[stuckKey]bool
 	// looking are the processes that are being looked into, with a way to ask
@@ -130,6 +131,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		kind:        kind,
 		side:        side,
 		denials:     newDenials(cfg.Logger, held),
+		warnings:    newWarnings(cfg.Logger),
 		cache:       cache,
 		threads:     process.NewReader(rooted(cfg.Root, "/proc")),
 		completions: make(chan verbs.Completion, completionBuffer),
@@ -196,7 +198,7 @@ func (t *Tracer) begin(ctx context.Context) error {
 			return fmt.Errorf("opening the ring buffer of time stamps: %w", err)
 		}
 	}
-	t.resources.refresh()
+	t.resources.refresh(ctx)
 	t.run(func() { t.watchCore(background) })
 	t.look(func() { t.followExtended(background) })
 	t.look(func() { t.followLinked(background) })
@@ -282,6 +284,7 @@ func (t *Tracer) scanRegularly(ctx context.Context) {
 		if err := t.scan(); err != nil {
 			t.log.Warn("looking through the queues failed", "error", err)
 		}
+		t.warnings.tellLeft(time.Now())
 	})
 }
 

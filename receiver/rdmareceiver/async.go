@@ -19,6 +19,7 @@ type asyncEvent struct {
 func fillAsyncRecord(record plog.LogRecord, e *asyncEvent, in surroundings) {
 	a := &e.event
 	record.SetEventName(eventAsync)
+	record.Body().SetStr(asyncSentence(a))
 	record.SetTimestamp(e.happened)
 	record.SetObservedTimestamp(e.happened)
 	setSeverity(record, asyncSeverity(a.Type))

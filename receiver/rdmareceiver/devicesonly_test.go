@@ -40,19 +40,6 @@ func TestDevicesWithoutTracing(t *testing.T) {
 	})
 }
 
-func TestDevicesWithoutTracingAndWithoutMetrics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		devices := &handDevices{}
-		withoutTracing(r, devices)
-		r.addTraces(r.traces)
-		r.start()
-		time.Sleep(35 * time.Second)
-		r.shutdown()
-		assert.Zero(t, devices.taken)
-	})
-}
-
 func TestDevicesWithoutTracingAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

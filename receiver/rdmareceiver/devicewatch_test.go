@@ -110,6 +110,20 @@ func TestDevicesAreSampledWithoutMetrics(t *testing.T) {
 	})
 }
 
+// Where nothing is traced, nothing is slow either.
+func TestDevicesAreNotSampledInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		devices := &handDevices{}
+		withoutTracing(r, devices)
+		r.addTraces(r.traces)
+		r.start()
+		time.Sleep(35 * time.Second)
+		r.shutdown()
+		assert.Zero(t, devices.taken)
+	})
+}
+
 // While something is slow devices are sampled every second, and never more often.
 func TestDevicesAreSampledMoreOftenWhileSomethingIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

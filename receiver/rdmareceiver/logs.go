@@ -64,6 +64,7 @@ func buildLogs(batch logBatch, in surroundings) plog.Logs {
 // that is exported.
 func fillSlowRecord(record plog.LogRecord, e *slowEvent, in surroundings) {
 	record.SetEventName(eventSlow)
+	record.Body().SetStr(slowSentence(&e.completion))
 	record.SetTimestamp(e.end)
 	record.SetObservedTimestamp(e.end)
 	setSeverity(record, plog.SeverityNumberWarn)
@@ -80,6 +81,7 @@ func fillSlowRecord(record plog.LogRecord, e *slowEvent, in surroundings) {
 func fillStuckRecord(record plog.LogRecord, e *stuckEvent, in surroundings) {
 	s := &e.stuck
 	record.SetEventName(eventStuck)
+	record.Body().SetStr(stuckSentence(s))
 	record.SetTimestamp(e.found)
 	record.SetObservedTimestamp(e.found)
 	setSeverity(record, plog.SeverityNumberError)

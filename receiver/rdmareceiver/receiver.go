@@ -188,19 +188,28 @@ func (r *rdmaReceiver) engineConfig(host host, logger *slog.Logger) engineConfig
 	return cfg
 }
 
-// scopeVersion is the version of this module in the collector's build, which
-// has a version of its own.
+// scopeVersion is the version of this module in the collector's build, which has a
+// version of its own. That is taken where the module is built from a directory: it
+// then has none.
 func scopeVersion(collector component.BuildInfo) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return collector.Version
 	}
-	for _, dependency := range info.Deps {
-		if dependency.Path == modulePath {
+	return moduleVersion(info.Deps, collector.Version)
+}
+
+func moduleVersion(dependencies []*debug.Module, otherwise string) string {
+	for _, dependency := range dependencies {
+		switch {
+		case dependency.Path != modulePath:
+		case dependency.Replace == nil:
 			return dependency.Version
+		case dependency.Replace.Version != "":
+			return dependency.Replace.Version
 		}
 	}
-	return collector.Version
+	return otherwise
 }
 
 // shutdown ends tracing with the first of the components: from then on not all

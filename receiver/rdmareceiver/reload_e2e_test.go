@@ -197,18 +197,18 @@ func (c *collector) kernelObjects() (held kernelObjects) {
 	return held
 }
 
-// left counts those that are still in the kernel.
+// left counts those that are still in the kernel. Programs and maps are not opened:
+// closing an array of programs leaves a reference to it with a worker, which a busy
+// CPU keeps waiting, and so the next look would find the map again, and the next.
 func (k kernelObjects) left() (n int) {
 	for _, id := range k.programs {
-		if program, err := ebpf.NewProgramFromID(id); err == nil {
+		if next, err := ebpf.ProgramGetNextID(id - 1); err == nil && next == id {
 			n++
-			_ = program.Close()
 		}
 	}
 	for _, id := range k.maps {
-		if m, err := ebpf.NewMapFromID(id); err == nil {
+		if next, err := ebpf.MapGetNextID(id - 1); err == nil && next == id {
 			n++
-			_ = m.Close()
 		}
 	}
 	for _, id := range k.links {
@@ -278,15 +278,12 @@ func reload(t *testing.T, queues int, scenario string, flags ...string) {
 		c.waitUntil("spans again", aligned, timed(period{from: anew.from, to: ever.to}))
 		t.Logf("stopped after %v, all seen again after %v, in time until %v", anew.from.Sub(asked), time.Since(asked), soon)
 	}
-	// How soon the kernel lets go of what was detached depends on the threads that
-	// run all the time: a minute was not enough once. They end first.
-	truth := w.end()
 	c.checkNothingLeft(first)
 	last := c.kernelObjects()
 	c.signal(syscall.SIGTERM)
 	assert.Zero(t, c.exitCode(endLimit))
 	c.checkNothingLeft(last)
-	assert.Len(t, truth.Queues, queues)
+	assert.Len(t, w.end().Queues, queues)
 	assert.Equal(t, 2, strings.Count(c.log.String(), `"signal": "hangup"`))
 }
 

@@ -8,12 +8,9 @@
  * Both queue pairs share one Completion Queue and use the same wr_ids.
  */
 #include <errno.h>
-#include <infiniband/verbs.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "../program.h"
 
 #define DEPTH 32
 /* Programs exchange addresses with their peers before they connect. */
@@ -23,16 +20,6 @@ static _Noreturn void die(const char *what, int err)
 {
 	fprintf(stderr, "extended: %s: %s\n", what, strerror(err));
 	exit(1);
-}
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	for (int i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			return ibv_open_device(list[i]);
-	die(name, ENODEV);
 }
 
 static struct ibv_qp *create(struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_cq_ex *cq)
@@ -158,7 +145,7 @@ int main(int argc, char **argv)
 	messages = strtoull(argv[3], NULL, 10);
 	bytes = (uint32_t)atoi(argv[4]);
 	ctx = open_device(argv[1]);
-	if (!ctx || ibv_query_gid(ctx, 1, atoi(argv[2]), &gid))
+	if (ibv_query_gid(ctx, 1, atoi(argv[2]), &gid))
 		die("the device", errno);
 	pd = ibv_alloc_pd(ctx);
 	mr = pd ? ibv_reg_mr(pd, calloc(1, bytes), bytes, IBV_ACCESS_LOCAL_WRITE) : NULL;

@@ -11,37 +11,19 @@
 
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "../program.h"
 
 #define PORT 7471
 #define TIMEOUT_MS 10000
 #define BYTES 64
-
-static void *check(void *result, const char *what)
-{
-	if (!result) {
-		perror(what);
-		exit(1);
-	}
-	return result;
-}
 
 /* Functions of the connection manager set errno, those of verbs return it. */
 static void check_cm(int failed, const char *what)
 {
 	if (failed) {
 		perror(what);
-		exit(1);
-	}
-}
-
-static void check_errno(int error, const char *what)
-{
-	if (error) {
-		fprintf(stderr, "%s: %s\n", what, strerror(error));
 		exit(1);
 	}
 }

@@ -13,40 +13,18 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <infiniband/verbs.h>
 #include <linux/udmabuf.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../program.h"
+
 #define REGIONS 12
 #define RELEASED 4
 #define FAILED 3
 #define UNIT 16384
-
-static void *check(void *result, const char *what)
-{
-	if (!result) {
-		perror(what);
-		exit(1);
-	}
-	return result;
-}
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **devices = check(ibv_get_device_list(NULL), "ibv_get_device_list");
-
-	for (int i = 0; devices[i]; i++)
-		if (!strcmp(ibv_get_device_name(devices[i]), name))
-			return check(ibv_open_device(devices[i]), "ibv_open_device");
-	fprintf(stderr, "no device %s\n", name);
-	exit(1);
-}
 
 static long long now_ns(void)
 {

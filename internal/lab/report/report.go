@@ -54,6 +54,8 @@ type Kernel struct {
 	Tests   []Test `json:"tests"`
 	// Throughput is what was measured, nil when that test did not run.
 	Throughput []Throughput `json:"throughput,omitempty"`
+	// KernelVerbs is, too, of work in the kernel.
+	KernelVerbs []KernelVerbs `json:"kernel_verbs,omitempty"`
 }
 
 // Report is the whole of a lab run.
@@ -64,10 +66,11 @@ type Report struct {
 // Event is one line the guest writes: its release, the start of a test, its
 // result, or a measurement.
 type Event struct {
-	Release    string      `json:"release,omitempty"`
-	Started    string      `json:"started,omitempty"`
-	Test       *Test       `json:"test,omitempty"`
-	Throughput *Throughput `json:"throughput,omitempty"`
+	Release     string       `json:"release,omitempty"`
+	Started     string       `json:"started,omitempty"`
+	Test        *Test        `json:"test,omitempty"`
+	Throughput  *Throughput  `json:"throughput,omitempty"`
+	KernelVerbs *KernelVerbs `json:"kernel_verbs,omitempty"`
 }
 
 // Append writes one event and forces it out, so that it outlives the guest.
@@ -105,6 +108,8 @@ func Read(events io.Reader, line string, names []string, died string) (Kernel, e
 			k.Release = e.Release
 		case e.Throughput != nil:
 			k.Throughput = append(k.Throughput, *e.Throughput)
+		case e.KernelVerbs != nil:
+			k.KernelVerbs = append(k.KernelVerbs, *e.KernelVerbs)
 		case e.Started != "":
 			running = e.Started
 		case e.Test != nil:

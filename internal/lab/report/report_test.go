@@ -109,6 +109,16 @@ func TestThroughput(t *testing.T) {
 		t.Fatalf("%+v, %v", k, err)
 	}
 	k.Throughput = append(k.Throughput, NewThroughput("ib_write_bw", 65536, 500, []float64{30 * mega, 10 * mega, 20 * mega}, []float64{12 * mega, 18 * mega}))
+	const inKernel = "kernel 6.1.0-x, soft-RoCE, emulated: reads of 4096 bytes: 300 I/Os a second untraced, 150 traced, ratio 0.50, medians of 3 and 1 runs; " +
+		"programs ran 3.0 times and 5.0 µs for an I/O; µs a run: a 2.00, b 1.00\n"
+	programs := []ProgramCost{{Name: "a", Runs: 200, Nanoseconds: 400_000}, {Name: "b", Runs: 100, Nanoseconds: 100_000}}
+	measured := NewKernelVerbs("reads", 4096, 100, []float64{400, 200, 300}, []float64{150}, programs)
+	if err := (Report{Kernels: []Kernel{{Release: k.Release, KernelVerbs: []KernelVerbs{measured}}}}).WriteThroughput(dir); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(asText); err != nil || string(text) != inKernel {
+		t.Errorf("of kernel verbs: %q, %v", text, err)
+	}
 	if err := (Report{Kernels: []Kernel{k}}).WriteThroughput(dir); err != nil {
 		t.Fatal(err)
 	}

@@ -44,12 +44,15 @@ func (r Report) WriteThroughput(dir string) error {
 	var kernels []measured
 	var text strings.Builder
 	for _, k := range r.Kernels {
-		if k.Throughput == nil {
+		if k.Throughput == nil && k.KernelVerbs == nil {
 			continue
 		}
-		kernels = append(kernels, measured{k.Release, k.Throughput})
+		kernels = append(kernels, measured{k.Release, k.Throughput, k.KernelVerbs})
 		for _, t := range k.Throughput {
 			fmt.Fprintf(&text, "kernel %s, soft-RoCE, emulated: %s\n", k.Release, t)
+		}
+		for _, v := range k.KernelVerbs {
+			fmt.Fprintf(&text, "kernel %s, soft-RoCE, emulated: %s\n", k.Release, v)
 		}
 	}
 	if kernels == nil {
@@ -68,8 +71,9 @@ func (r Report) WriteThroughput(dir string) error {
 const besideEachOther = "The guests run at once on one host: only the ratios say something, each of two sides in one guest.\n"
 
 type measured struct {
-	Release    string       `json:"release"`
-	Throughput []Throughput `json:"throughput"`
+	Release     string        `json:"release"`
+	Throughput  []Throughput  `json:"throughput,omitempty"`
+	KernelVerbs []KernelVerbs `json:"kernel_verbs,omitempty"`
 }
 
 func removed(path string) error {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"syscall"
-
-	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
 )
 
 // equalNumbersStayApart runs two processes of one program whose queue pairs have
@@ -51,11 +49,11 @@ func equalNumbersStayApart(ctx context.Context, g *Guest) (string, error) {
 	var expected []sum
 	for i, device := range devices {
 		writes := uint64(i+1) * linkedWrites
-		expected = append(expected, sum{completionsOf(linkedProgram, device, "rdma_write"), writes}, sum{otlp.Match{
-			Service: linkedProgram, Metric: "rdma.io", Attributes: map[string]string{
-				"rdma.device.name": device, "network.io.direction": "transmit",
-			},
-		}, writes * linkedBytes})
+		expected = append(
+			expected,
+			sum{completionsOf(linkedProgram, device, "rdma_write"), writes},
+			sum{bytesOf(linkedProgram, device, "transmit"), writes * linkedBytes},
+		)
 	}
 	if err := errors.Join(c.settles(ctx, expected), c.balance(ctx), c.hasLinkedQueues(ctx, 2)); err != nil {
 		return "", err
@@ -129,15 +127,7 @@ func overlaysAreCountedOnce(ctx context.Context, g *Guest) (text string, err err
 	if err := errors.Join(client.wait(ctx, 2*patience), server.wait(ctx, 2*patience)); err != nil {
 		return "", err
 	}
-	var expected []sum
-	for _, device := range []string{clientDevice, serverDevice} {
-		expected = append(
-			expected,
-			sum{completionsOf(pingpong, device, "send"), messages},
-			sum{completionsOf(pingpong, device, "recv"), messages},
-		)
-	}
-	if err := errors.Join(c.settles(ctx, expected), c.balance(ctx)); err != nil {
+	if err := errors.Join(c.settles(ctx, pingpongSums(messages)), c.balance(ctx)); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%d sends and receives of each side, through two overlays of one file system", messages), nil

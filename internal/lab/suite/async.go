@@ -59,9 +59,12 @@ func portEventsAreTold(ctx context.Context, g *Guest) (string, error) {
 // event was exported.
 func (c *collector) togglePort(ctx context.Context) (text string, longest time.Duration, err error) {
 	var words []string
-	for _, step := range []struct{ state, event string }{{"down", "port_error"}, {"up", "port_active"}} {
+	for _, step := range []struct {
+		up    bool
+		event string
+	}{{false, "port_error"}, {true, "port_active"}} {
 		begin := time.Now()
-		if err := runLines(ctx, "ip link set "+clientNetdev+" "+step.state); err != nil {
+		if err := setInterface(clientNetdev, step.up); err != nil {
 			return "", 0, err
 		}
 		r, took, err := c.awaitEvent(ctx, begin, isPortEvent(step.event, clientDevice))

@@ -1,61 +1,282 @@
 package suite
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// missingCapability runs the collector without a capability it needs: with
-// error_mode propagate it ends with an error that names it.
-func missingCapability(ctx context.Context, g *Guest) (string, error) {
+// rights are what a collector runs with, and what has to come of it.
+type rights struct {
+	name string
+	// user is an unprivileged user with these capabilities, root without.
+	user         bool
+	capabilities []string
+	// hidden is set where it does not see /sys/kernel/btf.
+	hidden bool
+	// status is that of the component, says what has to be in it.
+	status, says string
+	// traces tells that processes are traced, kernel by which links consumers in
+	// the kernel are, "" when they are not.
+	traces bool
+	kernel string
+	// paranoid is kernel.perf_event_paranoid, that of Debian when it is 0: with more
+	// than 2 a kprobe takes CAP_SYS_ADMIN.
+	paranoid int
+}
+
+const (
+	statusOK          = "StatusOK"
+	statusRecoverable = "StatusRecoverableError"
+	statusPermanent   = "StatusPermanentError"
+)
+
+// allRights are those that buy something each, and then all but with types of the
+// kernel hidden. Before Linux 6.6 probes in user space take CAP_SYS_ADMIN too.
+func allRights(manyAtOnce bool) []rights {
+	list := []rights{
+		{name: "an unprivileged user", user: true, status: statusPermanent, says: "needs CAP_BPF and CAP_PERFMON"},
+		{name: "CAP_BPF", user: true, capabilities: []string{"bpf"}, status: statusPermanent, says: "needs CAP_PERFMON"},
+		{name: "CAP_PERFMON", user: true, capabilities: []string{"perfmon"}, status: statusPermanent, says: "needs CAP_BPF"},
+	}
+	both, all := []string{"bpf", "perfmon"}, []string{"bpf", "perfmon", "sys_ptrace", "dac_read_search"}
+	if manyAtOnce {
+		list = append(
+			list,
+			rights{name: "both", user: true, capabilities: both, traces: true, paranoid: 2, kernel: "kprobe", status: statusRecoverable, says: "needs CAP_SYS_PTRACE"},
+			rights{name: "those, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH", user: true, capabilities: all, traces: true, paranoid: 2, kernel: "kprobe", status: statusOK},
+			rights{name: "those, with Debian's perf_event_paranoid", user: true, capabilities: all, traces: true, status: statusRecoverable, says: "perf_event_paranoid"},
+		)
+	} else {
+		list = append(
+			list,
+			rights{name: "both", user: true, capabilities: both, status: statusPermanent, says: "needs CAP_SYS_ADMIN"},
+			rights{name: "those, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH and CAP_SYS_ADMIN", user: true, capabilities: append(all, "sys_admin"), traces: true, kernel: "fentry", status: statusOK},
+		)
+	}
+	return append(list, rights{name: "root without type information", hidden: true, status: statusPermanent, says: "its own type information"})
+}
+
+// doesWhatItCan runs the collector with less than it takes, one right after the
+// other: it exports what it can see, and says in one status what it cannot.
+func doesWhatItCan(ctx context.Context, g *Guest) (string, error) {
 	if g.collector != nil {
 		if err := g.stopCollector(ctx); err != nil {
 			return "", err
 		}
 	}
-	var named []string
-	for _, name := range []string{"bpf", "perfmon"} {
-		line, err := g.refusal(ctx, name)
-		if err != nil {
-			return "", err
-		}
-		named = append(named, line)
+	manyAtOnce, err := kernelSince(6, 6)
+	if err != nil {
+		return "", err
 	}
-	return strings.Join(named, "; "), nil
+	var words []string
+	for _, r := range allRights(manyAtOnce) {
+		said, err := g.withRights(ctx, r)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", r.name, err)
+		}
+		words = append(words, r.name+": "+said)
+	}
+	return strings.Join(words, "; "), nil
 }
 
-// refusal runs the collector without one capability and without CAP_SYS_ADMIN,
-// which the kernel takes in place of it, and reads its output.
-func (g *Guest) refusal(ctx context.Context, capability string) (string, error) {
-	c, err := g.launchCollector(atSites(), "setpriv", "--bounding-set=-sys_admin,-"+capability)
+// kernelSince tells whether the kernel is of a version or a later one.
+func kernelSince(major, minor int) (bool, error) {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return false, err
+	}
+	release := unix.ByteSliceToString(name.Release[:])
+	var x, y int
+	if _, err := fmt.Sscanf(release, "%d.%d", &x, &y); err != nil {
+		return false, fmt.Errorf("the kernel release %q: %w", release, err)
+	}
+	return x > major || x == major && y >= minor, nil
+}
+
+// withRights runs a collector and returns what it did and said.
+func (g *Guest) withRights(ctx context.Context, r rights) (said string, err error) {
+	paranoid := cmp.Or(r.paranoid, 3)
+	if err := os.WriteFile(paranoidFile, []byte(strconv.Itoa(paranoid)), 0o644); err != nil {
+		return "", err
+	}
+	c, err := g.launchWithRights(r)
 	if err != nil {
 		return "", err
 	}
-	defer func() {
-		c.kill()
-		_ = g.keepLogs(c.dir)
-	}()
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		return "", ctx.Err()
-	case <-time.After(2 * patience):
-		return "", fmt.Errorf("without CAP_%s the collector runs on, with error_mode propagate: %s", strings.ToUpper(capability), c.outputTail())
+	g.collector = c
+	if r.traces {
+		said, err = g.tracesWith(ctx, c, r)
+	} else {
+		said, err = c.exportsPorts(ctx)
 	}
-	if c.status == nil {
-		return "", fmt.Errorf("without CAP_%s the collector ended with success", strings.ToUpper(capability))
+	status, errStatus := c.reaches(ctx, r.status, r.says)
+	if err := errors.Join(err, errStatus); err != nil {
+		return "", fmt.Errorf("%w; the end of its output: %s", err, c.outputTail())
 	}
-	output, err := c.output()
-	if err != nil {
-		return "", err
+	return said + ", " + status, g.stopCollector(ctx)
+}
+
+func (g *Guest) launchWithRights(r rights) (*collector, error) {
+	var wrapper []string
+	if r.hidden {
+		wrapper = []string{"unshare", "--mount", "bash", "-c", `mount -t tmpfs "$0" /sys/kernel/btf && exec "$@"`, "no-types"}
 	}
-	want := "CAP_" + strings.ToUpper(capability)
-	for line := range strings.Lines(output) {
-		if strings.Contains(line, want) && strings.Contains(line, "error") {
-			return "named " + want, nil
+	if r.user {
+		// Of a user with an ambient set the bounding set does not matter.
+		wrapper = append(wrapper, "setpriv", "--reuid="+nobody, "--regid="+nobody, "--clear-groups")
+		if len(r.capabilities) > 0 {
+			set := "+" + strings.Join(r.capabilities, ",+")
+			wrapper = append(wrapper, "--inh-caps="+set, "--ambient-caps="+set)
 		}
 	}
-	return "", fmt.Errorf("without %s the collector does not name it: %s", want, c.outputTail())
+	return g.launchCollector(mode{name: r.name, runsOn: true}, wrapper, statusArguments)
+}
+
+const paranoidFile = "/proc/sys/kernel/perf_event_paranoid"
+
+// nobody is the number of an unprivileged user and of its group.
+const nobody = "65534"
+
+// exportsPorts waits until the ports are exported, which takes no right.
+func (c *collector) exportsPorts(ctx context.Context) (string, error) {
+	var last error
+	err := waitFor(ctx, collectorStart, "the ports are exported", func() (bool, error) {
+		if exited, status := c.exited(); exited {
+			return false, fmt.Errorf("the collector ended: %w", status)
+		}
+		_, err := c.metrics()
+		last = c.portsAreUp()
+		return last == nil, err
+	})
+	return "both ports exported", errors.Join(err, last)
+}
+
+// tracesWith lets processes and consumers in the kernel work, and holds what is
+// counted of them against what they did.
+func (g *Guest) tracesWith(ctx context.Context, c *collector, r rights) (string, error) {
+	if err := c.awaitProbes(ctx, r.kernel); err != nil {
+		return "", err
+	}
+	if err := c.mark(ctx, g.worked()); err != nil {
+		return "", err
+	}
+	const messages, blocks = 100, 20
+	client, server, err := g.startPingpong(ctx, messages)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(client.wait(ctx, 2*patience), server.wait(ctx, 2*patience)); err != nil {
+		return "", err
+	}
+	if err := c.settles(ctx, []sum{
+		{completionsOf("", clientDevice, "send"), messages},
+		{completionsOf("", clientDevice, "recv"), messages},
+		{completionsOf("", serverDevice, "send"), messages},
+		{completionsOf("", serverDevice, "recv"), messages},
+	}); err != nil {
+		return "", err
+	}
+	inKernel, err := g.countsNVMe(ctx, c, r.kernel, blocks)
+	return fmt.Sprintf("%d sends and receives of processes counted, %s", 2*messages, inKernel), errors.Join(err, c.balance(ctx))
+}
+
+// awaitProbes waits until the provider of the keeper is probed, and the driver in
+// the kernel, where it has to be, by certain links.
+func (c *collector) awaitProbes(ctx context.Context, links string) error {
+	how := ""
+	err := waitFor(ctx, collectorStart, "the collector probes rxe", func() (bool, error) {
+		if exited, status := c.exited(); exited {
+			return false, fmt.Errorf("the collector ended: %w", status)
+		}
+		telemetry, err := c.telemetry(ctx)
+		if err != nil {
+			return false, nil // not listening yet
+		}
+		var kernel bool
+		how, kernel = probesKernelVerbs(telemetry)
+		return pollMode(telemetry) != "" && (kernel || links == ""), nil
+	})
+	if err == nil && how != links {
+		err = fmt.Errorf("the kernel's verbs are probed by %q, not %q", how, links)
+	}
+	return err
+}
+
+// countsNVMe does I/O and compares: every completion is counted where the kernel is
+// probed, and none where it is not.
+func (g *Guest) countsNVMe(ctx context.Context, c *collector, links string, blocks int) (string, error) {
+	w, err := g.startCQWitness()
+	if err != nil {
+		return "", err
+	}
+	n, err := connectNVMe(ctx)
+	if err == nil {
+		err = n.work(ctx, blocks)
+	}
+	err = errors.Join(err, n.disconnect(ctx))
+	polled, errWitness := w.stop()
+	if err := errors.Join(err, errWitness); err != nil {
+		return "", err
+	}
+	if links == "kprobe" {
+		return c.countsMost(ctx, polled)
+	}
+	if links != "" {
+		return fmt.Sprintf("%d completions in the kernel by %s", polled, links), c.consumersSettle(ctx, polled, nvmeHost, nvmeTarget)
+	}
+	if err := c.collected(ctx, time.Now().Add(interval)); err != nil {
+		return "", err
+	}
+	counted := c.total(completionsOfService(nvmeHost)) + c.total(completionsOfService(nvmeTarget))
+	if counted != 0 {
+		return "", fmt.Errorf("%.0f completions in the kernel, which has no probe", counted)
+	}
+	return fmt.Sprintf("none of %d completions in the kernel", polled), nil
+}
+
+// countsMost waits for nine in ten of the completions that were polled. The kernel may
+// skip a kprobe, and never runs one more.
+func (c *collector) countsMost(ctx context.Context, polled uint64) (string, error) {
+	counted := 0.0
+	err := waitFor(ctx, patience, "most completions in the kernel are there", func() (bool, error) {
+		_, err := c.metrics()
+		counted = c.total(completionsOfService(nvmeHost)) + c.total(completionsOfService(nvmeTarget))
+		return counted >= 0.9*float64(polled), err
+	})
+	if err == nil && counted > float64(polled) {
+		err = errors.New("more than were polled")
+	}
+	said := fmt.Sprintf("%.0f of %d completions in the kernel by kprobe", counted, polled)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", said, err)
+	}
+	return said, nil
+}
+
+// reaches waits until the status of the component is one, and says something.
+func (c *collector) reaches(ctx context.Context, status, says string) (string, error) {
+	var now componentStatus
+	err := waitFor(ctx, patience, "the status is "+status+": "+says, func() (bool, error) {
+		var err error
+		now, err = readStatus(ctx)
+		return err == nil && now.Status == status && strings.Contains(now.Error, says), nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("%w; it is %s: %s", err, now.Status, now.Error)
+	}
+	if strings.Contains(now.Error, "\n") {
+		return "", fmt.Errorf("the status is more than a line: %q", now.Error)
+	}
+	if says == "" {
+		return status, nil
+	}
+	return status + " (" + now.Error + ")", nil
 }

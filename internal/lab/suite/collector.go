@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,7 +33,7 @@ receivers:
     max_agent_cpu_cores: 16
     collection_interval: 1s
     routes: true
-    error_mode: propagate
+    error_mode: ERRORS
 SETTINGSexporters:
   file/metrics: {path: DIR/metrics.jsonl, flush_interval: 100ms}
   file/traces: {path: DIR/traces.jsonl, flush_interval: 100ms}
@@ -81,7 +82,7 @@ func (g *Guest) runningCollector(ctx context.Context) (*collector, error) {
 // startCollector starts a collector and waits until it probes the provider of
 // the keeper, and the driver in the kernel.
 func (g *Guest) startCollector(ctx context.Context, m mode) error {
-	c, err := g.launchCollector(m)
+	c, err := g.launchCollector(m, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -105,20 +106,29 @@ func (g *Guest) startCollector(ctx context.Context, m mode) error {
 	return nil
 }
 
-// launchCollector starts a collector in a directory of its own, with the
-// settings of a mode and prefixed by the words of a wrapper.
-func (g *Guest) launchCollector(m mode, wrapper ...string) (*collector, error) {
+// launchCollector starts a collector in a directory of its own, with the settings
+// of a mode and more arguments, prefixed by the words of a wrapper. It may be that of
+// another user.
+func (g *Guest) launchCollector(m mode, wrapper, arguments []string) (*collector, error) {
 	g.collectors++
 	dir := filepath.Join(workDir, fmt.Sprintf("collector-%d", g.collectors))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(dir, "collector.yaml")
-	text := strings.NewReplacer("DIR", dir, "SETTINGS", m.settings).Replace(configuration)
+	onError := "propagate"
+	if m.runsOn {
+		onError = "ignore"
+	}
+	text := strings.NewReplacer("DIR", dir, "SETTINGS", m.settings, "ERRORS", onError).Replace(configuration)
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return nil, err
 	}
-	p, err := startProcess(filepath.Join(dir, "collector.log"), append(wrapper, g.collectorPath, "--config", path)...)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		return nil, err
+	}
+	words := slices.Concat(wrapper, []string{g.collectorPath, "--config", path}, arguments)
+	p, err := startProcess(filepath.Join(dir, "collector.log"), words...)
 	if err != nil {
 		return nil, err
 	}

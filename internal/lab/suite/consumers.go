@@ -32,7 +32,7 @@ func nvmeIsSeen(ctx context.Context, g *Guest) (said string, err error) {
 	if err := impair(ctx, "delay 10ms"); err != nil {
 		return "", err
 	}
-	w, err := startCQWitness(ctx)
+	w, err := g.startCQWitness()
 	if err != nil {
 		return "", err
 	}

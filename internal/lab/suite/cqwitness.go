@@ -25,24 +25,21 @@ const (
 )
 
 // startCQWitness enables the tracepoint in a buffer of its own.
-func startCQWitness(ctx context.Context) (*cqWitness, error) {
-	management, err := managementCQs(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (g *Guest) startCQWitness() (*cqWitness, error) {
 	if err := os.Mkdir(cqInstance, 0o755); err != nil {
 		return nil, err
 	}
-	w := &cqWitness{management: management}
+	w := &cqWitness{management: g.managementCQs}
 	return w, errors.Join(
 		os.WriteFile(cqInstance+"buffer_size_kb", []byte("16384"), 0o644),
 		os.WriteFile(cqPollEvent, []byte("1"), 0o644),
 	)
 }
 
-// managementCQs lists the numbers that CQs of the kernel have on both devices. A
-// tracepoint does not tell the device, so it has to be the same number. Others that
-// are there stayed in the pool of a device when their consumer went.
+// managementCQs lists the numbers that CQs of the kernel have on both devices while
+// nothing else in it uses them: later there are those that consumers use, and some
+// stay in the pool of a device for the next one. A tracepoint does not tell the
+// device, so it has to be the same number.
 func managementCQs(ctx context.Context) ([]int, error) {
 	out, err := run(ctx, "rdma", "-j", "resource", "show", "cq")
 	if err != nil {

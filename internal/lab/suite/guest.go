@@ -34,9 +34,12 @@ type Guest struct {
 	// lastWork is when the last process of an earlier test ended.
 	lastWork time.Time
 	kernel   kernelLog
-	// throughput is what was measured.
-	throughput []report.Throughput
-	programs   map[int]string
+	// throughput and kernelVerbs are what was measured.
+	throughput  []report.Throughput
+	kernelVerbs []report.KernelVerbs
+	programs    map[int]string
+	// managementCQs are the numbers of the CQs of the devices' management.
+	managementCQs []int
 }
 
 // Prepare sets up the devices and copies the collector into memory.
@@ -53,6 +56,9 @@ func Prepare(ctx context.Context, share, collector string) (*Guest, error) {
 	}
 	var err error
 	if g.programs, err = bpfPrograms(ctx); err != nil {
+		return nil, err
+	}
+	if g.managementCQs, err = managementCQs(ctx); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(workDir, 0o755); err != nil {

@@ -2,9 +2,12 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Two rxe devices stand on the two ends of a veth pair. Policy routing makes
@@ -58,6 +61,32 @@ func setUpLink(ctx context.Context) error {
 		out, err := run(ctx, "rdma", "link")
 		return strings.Count(out, "state ACTIVE") == 2, err
 	})
+}
+
+// setInterface takes an interface up or down at once: the start of a program takes
+// an emulated machine a part of the second within which an event has to be told.
+func setInterface(name string, up bool) (err error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("socket for the flags of %s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	request, err := unix.NewIfreq(name)
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, request); err != nil {
+		return fmt.Errorf("read the flags of %s: %w", name, err)
+	}
+	flags := request.Uint16() &^ unix.IFF_UP
+	if up {
+		flags |= unix.IFF_UP
+	}
+	request.SetUint16(flags)
+	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request); err != nil {
+		return fmt.Errorf("set the flags of %s to %#x: %w", name, flags, err)
+	}
+	return nil
 }
 
 // impair puts a netem discipline on what the client's device sends.

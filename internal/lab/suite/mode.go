@@ -18,6 +18,8 @@ type mode struct {
 	// settings are lines of the receiver's configuration, beside those that all
 	// collectors under test have.
 	settings string
+	// runsOn is set where the collector is to run on although it cannot trace.
+	runsOn bool
 }
 
 // exportMany lets the tests see each slow request of theirs.

@@ -65,8 +65,9 @@ func All() []Test {
 		Test{"clients running before the collector", clientsBefore},
 		Test{"collector stopped", collectorStopped},
 		Test{"statically linked client running before the collector", linkedIsSeen},
-		Test{"missing capability is named", missingCapability},
+		Test{"without a right or type information what can be seen is", doesWhatItCan},
 		Test{"throughput of ib_write_bw", throughput},
+		Test{"cost of tracing kernel verbs", kernelVerbsCost},
 	)
 	for _, m := range modes()[1:] {
 		tests = append(tests, dataPathTests(m)...)
@@ -104,6 +105,11 @@ func RunAll(ctx context.Context, g *Guest, match *regexp.Regexp, events *os.File
 	}
 	for _, measured := range g.throughput {
 		if err := report.Append(events, report.Event{Throughput: &measured}); err != nil {
+			return err
+		}
+	}
+	for _, measured := range g.kernelVerbs {
+		if err := report.Append(events, report.Event{KernelVerbs: &measured}); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,13 @@ func completionsOf(service, device, operation string) otlp.Match {
 	}}
 }
 
+// bytesOf selects the bytes of a service in one direction.
+func bytesOf(service, device, direction string) otlp.Match {
+	return otlp.Match{Service: service, Metric: "rdma.io", Attributes: map[string]string{
+		"rdma.device.name": device, "network.io.direction": direction,
+	}}
+}
+
 // rpingIsSeen runs rping, whose connection is made by the connection manager.
 // In each round the server reads from the client and writes to it, once each.
 func rpingIsSeen(ctx context.Context, g *Guest) (string, error) {
@@ -79,15 +86,7 @@ func pingpongIsSeen(ctx context.Context, g *Guest) (string, error) {
 	if err := errors.Join(client.wait(ctx, 2*patience), server.wait(ctx, 2*patience)); err != nil {
 		return "", err
 	}
-	var expected []sum
-	for _, device := range []string{clientDevice, serverDevice} {
-		expected = append(
-			expected,
-			sum{completionsOf(pingpong, device, "send"), messages},
-			sum{completionsOf(pingpong, device, "recv"), messages},
-		)
-	}
-	if err := errors.Join(c.settles(ctx, expected), c.balance(ctx)); err != nil {
+	if err := errors.Join(c.settles(ctx, pingpongSums(messages)), c.balance(ctx)); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%d sends and receives of each side", messages), nil
@@ -97,6 +96,18 @@ const (
 	pingpong     = "ibv_rc_pingpong"
 	pingpongPort = 18515
 )
+
+// pingpongSums is what a pair that sends so many messages each comes to: each side
+// sends and receives every message once.
+func pingpongSums(messages uint64) []sum {
+	var sums []sum
+	for _, device := range []string{clientDevice, serverDevice} {
+		for _, operation := range []string{"send", "recv"} {
+			sums = append(sums, sum{completionsOf(pingpong, device, operation), messages})
+		}
+	}
+	return sums
+}
 
 // startPingpong starts a pair of ibv_rc_pingpong that sleep until an event, with
 // messages of one packet.
