@@ -48,7 +48,7 @@ func TestNeighbours(t *testing.T) {
 		g.seen(&c)
 	}
 	assert.Equal(t, diagnose.Neighbours{
-		Active: 4, Slow: 2, ActiveOfPeer: 2, SlowOfPeer: 1, ActiveOfCQ: 1, SlowOfCQ: 1, ActiveOfThread: 1, QueuePairs: 6,
+		Active: 4, Slow: 2, ActiveOfPeer: 2, SlowOfPeer: 1, ActiveOfCQ: 1, SlowOfCQ: 1, ActiveOfThread: 1, ThreadsKnown: true, QueuePairs: 6,
 	}, g.neighbours(queues[0].ID))
 
 	g.skip()

@@ -59,6 +59,7 @@ type session struct {
 	hangs      hangs
 	idle       idleWatch
 	quotas     quotas
+	steals     steals
 	accounting accounting
 	events     eventLog
 	floors     *floorSetter
@@ -103,6 +104,7 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.judge = newJudge(s.causeTable, s.cfg.PeerAddresses, s.ids)
 	s.active.Store(&map[incident.Key]int{})
 	s.quotas = quotas{read: s.host.throttling}
+	s.steals = steals{read: s.host.stolen}
 	s.causes = newAttributions()
 	s.snapshots = make(chan collected, snapshotQueue)
 	s.settled = make(chan struct{})

@@ -202,20 +202,23 @@ func (s *session) lookAround(stop context.Context, w *window) *scene {
 
 func (s *session) sceneOf(w *window) *scene {
 	return &scene{
-		start: w.start, end: w.end, glances: &s.glances, quotas: &s.quotas, devices: s.devices, topology: s.host.topology,
+		start: w.start, end: w.end, glances: &s.glances, quotas: &s.quotas, steals: &s.steals,
+		threads: s.host.threads, scheduling: s.engine.Scheduling, stamped: s.cfg.CQETimestamps,
+		devices: s.devices, topology: s.host.topology,
 		events: s.events.since(w.start),
 	}
 }
 
-// glance looks at the queues.
-func (s *session) glance(paths bool) {
-	snap, err := s.engine.Glance(paths)
+// glance looks at the queues and the processes, at more when something is slow.
+func (s *session) glance(slow bool) {
+	snap, err := s.engine.Glance(slow)
 	if err != nil {
 		s.glances.skip()
 		return
 	}
 	s.glances.add(&snap)
 	s.quotas.look(&snap)
+	s.steals.look(snap.Monotonic, slow)
 }
 
 // countUnjudged counts what is exported as unknown because it was not judged.
