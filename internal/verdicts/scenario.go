@@ -43,6 +43,10 @@ type scenario struct {
 	hidden bool
 }
 
+// underWay are the flags of a workload that has a request under way for most of the
+// time: one is hit by what happens to its thread.
+var underWay = []string{"--rate", "2000", "--latency-us", "300"}
+
 // scenarios are those that this host can bring about.
 func scenarios() []scenario {
 	return []scenario{
@@ -72,15 +76,15 @@ func scenarios() []scenario {
 		},
 		{
 			name: "poller preempted", names: []string{"poller_preempted"},
-			simulation: "perftest-lat", flags: []string{"--rate", "1000"}, meddle: hog,
+			simulation: "perftest-lat", flags: underWay, meddle: hog,
 		},
 		{
 			name: "poller throttled", names: []string{"poller_throttled"},
-			simulation: "perftest-lat", flags: []string{"--rate", "1000"}, meddle: throttle,
+			simulation: "perftest-lat", flags: underWay, meddle: throttle,
 		},
 		{
 			name: "poller stopped", names: []string{"poller_stopped"},
-			simulation: "perftest-lat", flags: []string{"--rate", "1000"}, meddle: interrupt,
+			simulation: "perftest-lat", flags: underWay, meddle: interrupt,
 		},
 		{
 			name: "hang", names: []string{"hang"},
