@@ -60,7 +60,7 @@ func scenarios() []scenario {
 		},
 		{
 			name: "Send Queue full", names: []string{"send_queue_full"},
-			simulation: "enomem", hidden: true,
+			simulation: "enomem", flags: []string{"--rate-gbps", "10"}, hidden: true,
 		},
 		{
 			name: "slow device", names: []string{"network_delay", "unknown"},
