@@ -39,8 +39,9 @@ type Burst struct {
 	Completions    uint64
 	HasCompletions bool
 	// Rejected counts the posts that the provider refused because the Send Queue
-	// was full (ENOMEM), of the process on the device in the window.
-	Rejected uint64
+	// was full (ENOMEM), of the process on the device in the window. Refused counts
+	// those of which the reason was not seen.
+	Rejected, Refused uint64
 	// Receives is what the Receive Queues of the process on the device did.
 	Receives Receives
 	// Registrations is what the process registered on the device in the window.

@@ -27,7 +27,8 @@ type queueTally struct {
 
 // processTally is what is counted by process and device.
 type processTally struct {
-	rejected, empty      uint64
+	rejected, refused    uint64
+	empty                uint64
 	registered, regBytes uint64
 	regTime              time.Duration
 }
@@ -94,8 +95,11 @@ func talliesOf(snap *verbs.Snapshot) tallies {
 		t.of[key] = tally
 	}
 	for i := range snap.Rejected {
-		if r := &snap.Rejected[i]; r.Errno == enomem {
+		switch r := &snap.Rejected[i]; r.Errno {
+		case enomem:
 			change(r.Process, r.Device, func(t *processTally) { t.rejected += r.Count })
+		case 0:
+			change(r.Process, r.Device, func(t *processTally) { t.refused += r.Count })
 		}
 	}
 	for i := range snap.Empty {
@@ -131,11 +135,11 @@ func (g *glances) grew(key counterKey, since uint64) processTally {
 		}
 	}
 	a, b := first.of[key], last.of[key]
-	if b.rejected < a.rejected || b.empty < a.empty || b.registered < a.registered {
+	if b.rejected < a.rejected || b.refused < a.refused || b.empty < a.empty || b.registered < a.registered {
 		return processTally{}
 	}
 	return processTally{
-		rejected: b.rejected - a.rejected, empty: b.empty - a.empty,
+		rejected: b.rejected - a.rejected, refused: b.refused - a.refused, empty: b.empty - a.empty,
 		registered: b.registered - a.registered, regBytes: b.regBytes - a.regBytes, regTime: b.regTime - a.regTime,
 	}
 }

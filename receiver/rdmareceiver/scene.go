@@ -74,7 +74,7 @@ func (s *scene) addQueues(burst *diagnose.Burst, b *held) {
 // addProcess adds what is counted by process.
 func (s *scene) addProcess(burst *diagnose.Burst, key counterKey) {
 	grew := s.glances.grew(key, burst.Start)
-	burst.Rejected = grew.rejected
+	burst.Rejected, burst.Refused = grew.rejected, grew.refused
 	burst.Throttling = s.quotas.took(key.process, burst.Start)
 	burst.Receives = diagnose.Receives{Empty: grew.empty}
 	burst.Registrations = diagnose.Registrations{Count: grew.registered, Bytes: grew.regBytes, Time: grew.regTime}
