@@ -11,7 +11,7 @@ import (
 // of the snapshot it returns only Monotonic, Queues, Rejected, Empty and
 // Registrations are set. It may be called as often as once a second, and changes
 // nothing that Snapshot tells. The paths of queues, which the kernel is asked for
-// one by one, are there when paths is set; their pollers are there always.
+// one by one, are there when paths is set.
 func (t *Tracer) Glance(paths bool) (glance verbs.Snapshot, err error) {
 	t.meter.run(func() { glance, err = t.glance(paths) })
 	return glance, err
@@ -33,9 +33,6 @@ func (t *Tracer) glance(paths bool) (verbs.Snapshot, error) {
 		return verbs.Snapshot{}, err
 	}
 	glance.Queues = t.shown(queues)
-	if err := t.side.describePollers(glance.Queues); err != nil {
-		return verbs.Snapshot{}, err
-	}
 	if paths {
 		t.describeQueues(glance.Queues)
 	}
