@@ -67,7 +67,12 @@ func (o *opinion) weighDepth(b *Burst) {
 		}
 	}
 	if 2*deep < len(b.Slow) {
-		o.opposes(Possible, "sq.outstanding", "only %d of %d slow requests were posted to a queue near its limit of %d", deep, len(b.Slow), limit)
+		ceiling := Possible
+		if b.Rejected == 0 {
+			// It was not seen why posts were refused: for another reason, then.
+			ceiling = None
+		}
+		o.opposes(ceiling, "sq.outstanding", "only %d of %d slow requests were posted to a queue near its limit of %d", deep, len(b.Slow), limit)
 		return
 	}
 	o.supports("sq.outstanding", "requests were posted at a depth of up to %d of %d", deepest, limit)

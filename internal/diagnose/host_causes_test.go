@@ -241,7 +241,7 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 		isNot: map[string]hostCase{
 			"nothing refused":               {backlog(128), "send_queue_backlog", None},
 			"refused by a shallow queue":    {with(backlog(20), rejects), "send_queue_full", Possible},
-			"refused by it, nobody saw why": {with(backlog(20), refuses), "send_queue_full", Possible},
+			"refused by it, nobody saw why": {with(backlog(20), refuses), "send_queue_backlog", None},
 			"not behind anything":           {with(slowOnes(5, unlooked(400*usec)), rejects), Unknown, None},
 		},
 		looksLike: map[string]hostCase{
