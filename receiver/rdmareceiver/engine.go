@@ -108,6 +108,9 @@ type host struct {
 	// stolen returns for how long a hypervisor took each CPU away. It is nil where
 	// there is no such source.
 	stolen func() (map[uint32]time.Duration, error)
+	// idleStates returns the idle states of a CPU. It is nil where there is no such
+	// source.
+	idleStates func(cpu uint32) ([]fabric.IdleState, error)
 	// listQueuePairs has the kernel tell a running engine of the queue pairs that
 	// are older than it, which may take long. It is nil where the kernel cannot.
 	listQueuePairs func()

@@ -78,6 +78,7 @@ func openHost(root string, logger *slog.Logger) (host, error) {
 		throttling:     func(pid int) (process.Throttling, error) { return facts.Throttling(groups, pid) },
 		threads:        facts,
 		stolen:         facts.Stolen,
+		idleStates:     machine.IdleStates,
 		listQueuePairs: func() { listQueuePairs(root, openResources, logger) },
 		watchDevices: func(takes, counts func(string) bool) deviceSource {
 			counters := fabric.NewCounterReader(machine, interfaces{}, counts, logger, time.Now)

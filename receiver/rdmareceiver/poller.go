@@ -17,11 +17,15 @@ type threads interface {
 // addPoller adds the thread that took the completions of a burst last, or polls for
 // them.
 func (s *scene) addPoller(burst *diagnose.Burst, b *held) {
-	thread := verbs.Thread{}
+	thread, slept := verbs.Thread{}, false
 	for i := range b.slow {
 		if c := &b.slow[i]; c.Poller.TID != 0 {
 			thread = c.Poller
+			slept = slept || c.PollerScheduling.Asleep > 0
 		}
+	}
+	if slept {
+		burst.CPUIdle = s.idleStates.deepest(thread.CPU, s.end)
 	}
 	if thread.TID != 0 {
 		burst.Stolen = s.steals.took(thread.CPU, burst.Start)

@@ -1,13 +1,16 @@
 package rdmareceiver
 
 import (
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmaradar/rdmaradar/internal/diagnose"
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/process"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
@@ -27,7 +30,7 @@ func sceneWith(queues ...verbs.QueueInfo) *scene {
 	g := &glances{}
 	g.add(&verbs.Snapshot{Queues: queues})
 	return &scene{
-		start: 1000, end: 2000, glances: g, quotas: &quotas{}, steals: &steals{},
+		start: 1000, end: 2000, glances: g, quotas: &quotas{}, steals: &steals{}, idleStates: &idleStates{},
 		threads: listedThreads{
 			11:   {Name: "proxy", State: 'T'},
 			4251: {Name: "poller", State: 'S', Wait: "ep_poll"},
@@ -139,4 +142,37 @@ func TestThreadsThatAreNotKnown(t *testing.T) {
 		g.add(&verbs.Snapshot{Queues: []verbs.QueueInfo{polled(1, 0x1, 11), polled(2, 0x2, thread)}})
 		assert.Equal(t, thread != 0, g.neighbours(queueOf(trainer, 1).ID).ThreadsKnown)
 	}
+}
+
+// What the host tells reaches the causes.
+func TestBurstsHaveWhatTheHostTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bursts []diagnose.Burst
+		states := []fabric.IdleState{{Name: "C6", Latency: time.Microsecond}}
+		r := withCauses(t, func(r *rig) {
+			r.platform.openHost = func(string, *slog.Logger) (host, error) {
+				h := theHost()
+				h.throttling = func(int) (process.Throttling, error) { return process.Throttling{}, nil }
+				h.threads = listedThreads{4251: {State: 'S', Wait: "hrtimer_nanosleep"}}
+				h.stolen = func() (map[uint32]time.Duration, error) { return map[uint32]time.Duration{40: 0}, nil }
+				h.idleStates = func(uint32) ([]fabric.IdleState, error) { return states, nil }
+				return h, nil
+			}
+		}, watching(&bursts))
+		queue := queueOf(trainer, 0x1234)
+		r.engine.look(verbs.Snapshot{Monotonic: 5_000_000_000, Queues: []verbs.QueueInfo{queue}})
+		r.start()
+		for range 3 {
+			r.engine.completions <- fullCompletion()
+			time.Sleep(time.Second)
+		}
+		r.shutdown()
+		require.GreaterOrEqual(t, len(bursts), 2)
+		last := bursts[len(bursts)-1]
+		assert.Equal(t, &diagnose.Throttling{}, last.Throttling)
+		require.NotNil(t, last.Poller)
+		assert.Equal(t, diagnose.WaitTimer, last.Poller.Wait)
+		assert.Equal(t, new(time.Duration), last.Stolen)
+		assert.Equal(t, &diagnose.CPUIdle{State: "C6", Latency: time.Microsecond}, last.CPUIdle)
+	})
 }

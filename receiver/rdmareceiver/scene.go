@@ -15,6 +15,7 @@ type scene struct {
 	glances    *glances
 	quotas     *quotas
 	steals     *steals
+	idleStates *idleStates
 	threads    threads
 	scheduling func(tid uint32, since uint64) (verbs.Scheduling, bool)
 	// stamped is true when devices may write time stamps.

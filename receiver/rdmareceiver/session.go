@@ -60,6 +60,7 @@ type session struct {
 	idle       idleWatch
 	quotas     quotas
 	steals     steals
+	idleStates idleStates
 	accounting accounting
 	events     eventLog
 	floors     *floorSetter
@@ -105,6 +106,7 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.active.Store(&map[incident.Key]int{})
 	s.quotas = quotas{read: s.host.throttling}
 	s.steals = steals{read: s.host.stolen}
+	s.idleStates = idleStates{read: s.host.idleStates}
 	s.causes = newAttributions()
 	s.snapshots = make(chan collected, snapshotQueue)
 	s.settled = make(chan struct{})

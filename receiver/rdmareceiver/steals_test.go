@@ -61,7 +61,7 @@ func TestStealsAreReadWhereThereMayBeSome(t *testing.T) {
 		} else {
 			assert.Equal(t, 50, read)
 		}
-		assert.LessOrEqual(t, len(s.recent), maxTallies)
+		assert.LessOrEqual(t, len(s.stolen.recent), maxTallies)
 	}
 	(&steals{}).look(1, true)
 }

@@ -202,7 +202,7 @@ func (s *session) lookAround(stop context.Context, w *window) *scene {
 
 func (s *session) sceneOf(w *window) *scene {
 	return &scene{
-		start: w.start, end: w.end, glances: &s.glances, quotas: &s.quotas, steals: &s.steals,
+		start: w.start, end: w.end, glances: &s.glances, quotas: &s.quotas, steals: &s.steals, idleStates: &s.idleStates,
 		threads: s.host.threads, scheduling: s.engine.Scheduling, stamped: s.cfg.CQETimestamps,
 		devices: s.devices, topology: s.host.topology,
 		events: s.events.since(w.start),
