@@ -25,6 +25,10 @@ const nothing = "nothing"
 // queues to be in step.
 const quiet = 2 * time.Second
 
+// settling is how long a workload waits before it posts: its device has come up with
+// it, and what the port carries has to be known, as it is on a host by then.
+const settling = 1500 * time.Millisecond
+
 // scenario is something that goes wrong, or does not.
 type scenario struct {
 	name string
@@ -112,13 +116,13 @@ func (s *scenario) sees(cause string) bool { return slices.Contains(s.names, cau
 
 // start runs the workload of the scenario.
 func (s *scenario) start(ctx context.Context, out, root string) (*launch.Child, error) {
-	length := s.quiet() + patience + 5*time.Second
+	length := settling + s.quiet() + patience + 5*time.Second
 	// Its thread goes before the rest of this machine, as one that has a processor
 	// to itself would.
 	arguments := append([]string{
 		"-n", "-15", workloadPath, s.simulation, "--device", s.device(),
 		"--seconds", strconv.FormatFloat(length.Seconds(), 'f', 1, 64),
-		"--start-delay-ms", "300",
+		"--start-delay-ms", strconv.FormatInt(settling.Milliseconds(), 10),
 		"--warmup-quiet-ms", strconv.FormatInt(quiet.Milliseconds(), 10),
 	}, s.flags...)
 	if !s.hidden {
