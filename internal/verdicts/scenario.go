@@ -27,7 +27,7 @@ const quiet = 2 * time.Second
 
 // settling is how long a workload waits before it posts: its device has come up with
 // it, and what the port carries has to be known, as it is on a host by then.
-const settling = 1500 * time.Millisecond
+const settling = 2500 * time.Millisecond
 
 // scenario is something that goes wrong, or does not.
 type scenario struct {
