@@ -39,8 +39,9 @@ type Burst struct {
 	Completions    uint64
 	HasCompletions bool
 	// Rejected counts the posts that the provider refused because the Send Queue
-	// was full (ENOMEM), of the process on the device in the window.
-	Rejected uint64
+	// was full (ENOMEM), of the process on the device in the window. Refused counts
+	// those of which the reason was not seen.
+	Rejected, Refused uint64
 	// Receives is what the Receive Queues of the process on the device did.
 	Receives Receives
 	// Registrations is what the process registered on the device in the window.
@@ -79,9 +80,9 @@ type Idle struct {
 	// device; the latter means something when HasReceives.
 	SendsOutstanding, ReceivesOutstanding uint64
 	HasReceives                           bool
-	// Ordered is true when Since is the last post itself, rather than the completion
-	// of one, and LastReceive the delivery itself, rather than when it was noticed:
-	// then their order says who was the last to say something.
+	// Ordered is true when it is known which came later, the last post or the last
+	// receive: LastReceive is after Since if that did. Both may be off by a second,
+	// or by the time until the last post was completed.
 	Ordered bool
 	// Sends and Receives are how many it posted and how many were delivered to it
 	// in the seconds of Active; 0 and 0 when that is not known.

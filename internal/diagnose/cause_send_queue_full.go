@@ -29,7 +29,7 @@ func sendQueueFullCause() Cause {
 }
 
 func judgeSendQueueFull(b *Burst) Judgement {
-	if len(b.Slow) == 0 || b.Rejected == 0 {
+	if len(b.Slow) == 0 || b.Rejected+b.Refused == 0 {
 		return Judgement{}
 	}
 	l := b.queueLateness()
@@ -38,7 +38,12 @@ func judgeSendQueueFull(b *Burst) Judgement {
 		return o.Judgement
 	}
 	o.limit(Likely)
-	o.supports("posts.rejected", "%d posts were refused because the Send Queue was full", b.Rejected)
+	if b.Rejected > 0 {
+		o.supports("posts.rejected", "%d posts were refused because the Send Queue was full", b.Rejected)
+	} else {
+		// At a depth near the limit there is hardly another reason; see weighDepth.
+		o.supports("posts.refused", "%d posts were refused, for a reason that was not seen", b.Refused)
+	}
 	o.supports("stage.queue", "%s of the excess time passed behind earlier work of the queue pair", percentage(l.Explains()))
 	o.weighDepth(b)
 	o.weighHead(b)
@@ -62,7 +67,12 @@ func (o *opinion) weighDepth(b *Burst) {
 		}
 	}
 	if 2*deep < len(b.Slow) {
-		o.opposes(Possible, "sq.outstanding", "only %d of %d slow requests were posted to a queue near its limit of %d", deep, len(b.Slow), limit)
+		ceiling := Possible
+		if b.Rejected == 0 {
+			// It was not seen why posts were refused: for another reason, then.
+			ceiling = None
+		}
+		o.opposes(ceiling, "sq.outstanding", "only %d of %d slow requests were posted to a queue near its limit of %d", deep, len(b.Slow), limit)
 		return
 	}
 	o.supports("sq.outstanding", "requests were posted at a depth of up to %d of %d", deepest, limit)

@@ -151,6 +151,9 @@ func stamped(b *Burst) { b.Stamped = true }
 
 func rejects(b *Burst) { b.Rejected = 40 }
 
+// refuses is rejects where the returns of posts are not probed.
+func refuses(b *Burst) { b.Refused = 40 }
+
 func quiet(b *Burst) { b.Counters = quietCounters() }
 
 func peerSlow(b *Burst) {

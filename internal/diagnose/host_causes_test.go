@@ -233,14 +233,16 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 	"send_queue_full": {
 		is: map[string]hostCase{
 			"ENOMEM":                             {with(backlog(128), rejects), "send_queue_full", Likely},
+			"refused, it was not seen why":       {with(backlog(128), refuses), "send_queue_full", Likely},
 			"ENOMEM, nobody else to the peer":    {with(backlog(128), rejects, func(b *Burst) { b.Neighbours.ActiveOfPeer = 0 }), "send_queue_full", Possible},
 			"ENOMEM, the limit is not known":     {with(backlog(128), rejects, func(b *Burst) { b.Queue = nil }), "send_queue_full", Possible},
 			"ENOMEM, and all to the peer slowed": {with(backlog(128), rejects, peerSlow), "send_queue_full", Possible},
 		},
 		isNot: map[string]hostCase{
-			"nothing refused":            {backlog(128), "send_queue_backlog", None},
-			"refused by a shallow queue": {with(backlog(20), rejects), "send_queue_full", Possible},
-			"not behind anything":        {with(slowOnes(5, unlooked(400*usec)), rejects), Unknown, None},
+			"nothing refused":               {backlog(128), "send_queue_backlog", None},
+			"refused by a shallow queue":    {with(backlog(20), rejects), "send_queue_full", Possible},
+			"refused by it, nobody saw why": {with(backlog(20), refuses), "send_queue_backlog", None},
+			"not behind anything":           {with(slowOnes(5, unlooked(400*usec)), rejects), Unknown, None},
 		},
 		looksLike: map[string]hostCase{
 			"the poller was preempted, so it filled": {

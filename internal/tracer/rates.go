@@ -9,6 +9,10 @@ import (
 // firmware of a NIC.
 const rateAge = 5 * time.Second
 
+// rateRetry is how long it is believed that a rate is not known: a device may be used
+// at the moment at which it comes up.
+const rateRetry = 900 * time.Millisecond
+
 // rates remembers what devices carry. Firmware that hangs makes who asks wait for
 // as long: one goroutine for each device asks, and everybody else is told the last
 // answer. It is safe for concurrent use.
@@ -43,7 +47,11 @@ func (r *rates) of(device string) (float64, bool) {
 		answer = &rateAnswer{}
 		r.answers[device] = answer
 	}
-	if now := time.Now(); !answer.asking && now.Sub(answer.asked) >= rateAge {
+	age := rateAge
+	if !answer.ok {
+		age = rateRetry
+	}
+	if now := time.Now(); !answer.asking && now.Sub(answer.asked) >= age {
 		answer.asking, answer.asked = true, now
 		go r.learn(device, answer)
 	}

@@ -52,22 +52,25 @@ func TestRateOfADeviceThatHangs(t *testing.T) {
 }
 
 func TestRatesAreAskedNowAndThen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked, changes := 0, 0
-		r := newRates(func(string) (float64, bool) {
-			asked++
-			return 0, false
-		}, func() { changes++ })
-		for range 60 {
-			r.of("mlx5_0")
-			synctest.Wait()
-			time.Sleep(time.Second)
-		}
-		if asked != 12 {
-			t.Errorf("asked %d times in a minute", asked)
-		}
-		if changes != 0 {
-			t.Errorf("%d changes of a rate that is never known", changes)
-		}
-	})
+	for _, known := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			asked, changes := 0, 0
+			r := newRates(func(string) (float64, bool) {
+				asked++
+				return 0, known
+			}, func() { changes++ })
+			for range 60 {
+				r.of("mlx5_0")
+				synctest.Wait()
+				time.Sleep(time.Second)
+			}
+			// One that is not known may be so in a moment.
+			if want := map[bool]int{true: 12, false: 60}[known]; asked != want {
+				t.Errorf("known: %t: asked %d times in a minute, want %d", known, asked, want)
+			}
+			if want := map[bool]int{true: 1, false: 0}[known]; changes != want {
+				t.Errorf("known: %t: %d changes, want %d", known, changes, want)
+			}
+		})
+	}
 }

@@ -163,6 +163,9 @@ func (k *kernelSide) readQueues(now uint64, interval uint32, books *ledger, name
 		}
 		return nil
 	})
+	if err == nil {
+		err = k.describePollers(queues)
+	}
 	return queues, books, outstanding, err
 }
 

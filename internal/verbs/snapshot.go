@@ -44,6 +44,9 @@ type QueueInfo struct {
 	// SendCQ is the address of the ibv_cq, 0 when unknown, as it is of a consumer
 	// in the kernel.
 	SendCQ uint64
+	// Poller is the id of the thread that polls SendCQ, 0 when it is not known or more
+	// than one.
+	Poller uint32
 	// Outstanding is the number of work requests on the Send Queue now, Peak
 	// the highest since the last snapshot, Limit what the QP was created for
 	// (0 when creation was not seen).

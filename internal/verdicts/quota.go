@@ -19,7 +19,8 @@ const (
 )
 
 // newQuota makes a cgroup, of version 2 where it has the cpu controller and else of
-// version 1, and moves the process into it.
+// version 1, and moves the process into it. The cgroup goes before others, as the
+// process did: nothing but the quota is to hold it up.
 func newQuota(pid int) (*quota, error) {
 	name := fmt.Sprintf("verdicts-%d", pid)
 	var failed []error
@@ -27,9 +28,13 @@ func newQuota(pid int) (*quota, error) {
 		root   string
 		limits map[string]string
 	}{
-		{"/sys/fs/cgroup", map[string]string{"cpu.max": fmt.Sprintf("%d %d", quotaMicroseconds, periodMicroseconds)}},
+		{"/sys/fs/cgroup", map[string]string{
+			"cpu.max":    fmt.Sprintf("%d %d", quotaMicroseconds, periodMicroseconds),
+			"cpu.weight": "10000",
+		}},
 		{"/sys/fs/cgroup/cpu", map[string]string{
 			"cpu.cfs_period_us": strconv.Itoa(periodMicroseconds), "cpu.cfs_quota_us": strconv.Itoa(quotaMicroseconds),
+			"cpu.shares": "262144",
 		}},
 	} {
 		q := &quota{path: filepath.Join(kind.root, name)}

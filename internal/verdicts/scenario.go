@@ -25,6 +25,10 @@ const nothing = "nothing"
 // queues to be in step.
 const quiet = 2 * time.Second
 
+// settling is how long a workload waits before it posts: its device has come up with
+// it, and what the port carries has to be known, as it is on a host by then.
+const settling = 2500 * time.Millisecond
+
 // scenario is something that goes wrong, or does not.
 type scenario struct {
 	name string
@@ -43,6 +47,10 @@ type scenario struct {
 	hidden bool
 }
 
+// underWay are the flags of a workload that has a request under way for most of the
+// time: one is hit by what happens to its thread.
+var underWay = []string{"--rate", "2000", "--latency-us", "300"}
+
 // scenarios are those that this host can bring about.
 func scenarios() []scenario {
 	return []scenario{
@@ -56,7 +64,7 @@ func scenarios() []scenario {
 		},
 		{
 			name: "Send Queue full", names: []string{"send_queue_full"},
-			simulation: "enomem", hidden: true,
+			simulation: "enomem", flags: []string{"--rate-gbps", "10"}, hidden: true,
 		},
 		{
 			name: "slow device", names: []string{"network_delay", "unknown"},
@@ -72,15 +80,15 @@ func scenarios() []scenario {
 		},
 		{
 			name: "poller preempted", names: []string{"poller_preempted"},
-			simulation: "perftest-lat", flags: []string{"--rate", "1000"}, meddle: hog,
+			simulation: "perftest-lat", flags: underWay, meddle: hog,
 		},
 		{
 			name: "poller throttled", names: []string{"poller_throttled"},
-			simulation: "perftest-lat", flags: []string{"--rate", "1000"}, meddle: throttle,
+			simulation: "perftest-lat", flags: underWay, meddle: throttle,
 		},
 		{
 			name: "poller stopped", names: []string{"poller_stopped"},
-			simulation: "perftest-lat", flags: []string{"--rate", "1000"}, meddle: interrupt,
+			simulation: "perftest-lat", flags: underWay, meddle: interrupt,
 		},
 		{
 			name: "hang", names: []string{"hang"},
@@ -108,13 +116,13 @@ func (s *scenario) sees(cause string) bool { return slices.Contains(s.names, cau
 
 // start runs the workload of the scenario.
 func (s *scenario) start(ctx context.Context, out, root string) (*launch.Child, error) {
-	length := s.quiet() + patience + 5*time.Second
+	length := settling + s.quiet() + patience + 5*time.Second
 	// Its thread goes before the rest of this machine, as one that has a processor
 	// to itself would.
 	arguments := append([]string{
 		"-n", "-15", workloadPath, s.simulation, "--device", s.device(),
 		"--seconds", strconv.FormatFloat(length.Seconds(), 'f', 1, 64),
-		"--start-delay-ms", "300",
+		"--start-delay-ms", strconv.FormatInt(settling.Milliseconds(), 10),
 		"--warmup-quiet-ms", strconv.FormatInt(quiet.Milliseconds(), 10),
 	}, s.flags...)
 	if !s.hidden {

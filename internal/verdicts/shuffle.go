@@ -98,7 +98,7 @@ func (s *stage) inject(ctx context.Context, played *scenario) (*outcome, error) 
 }
 
 func (s *stage) watch(ctx context.Context, o *outcome, workload *launch.Child) error {
-	if err := launch.Sleep(ctx, o.scenario.quiet()); err != nil {
+	if err := launch.Sleep(ctx, settling+o.scenario.quiet()); err != nil {
 		return err
 	}
 	o.injected = time.Now()

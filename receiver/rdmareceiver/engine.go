@@ -27,6 +27,9 @@ type engine interface {
 	// most once a second, and changes nothing that Snapshot tells. The paths of
 	// queues are there when paths is set.
 	Glance(paths bool) (verbs.Snapshot, error)
+	// Scheduling returns what the kernel did with a thread from a moment on until now;
+	// ok is false of one that was not watched.
+	Scheduling(tid uint32, since uint64) (s verbs.Scheduling, ok bool)
 	// SetFloor keeps slow completions of the device with less excess time than
 	// this from being delivered one by one. 0 delivers all of them.
 	SetFloor(device string, excess time.Duration)
@@ -100,6 +103,14 @@ type host struct {
 	// throttling returns what CPU quotas have taken from a process so far. It is nil
 	// where there is no such source.
 	throttling func(pid int) (process.Throttling, error)
+	// threads tells what threads do, nil where there is no such source.
+	threads threads
+	// stolen returns for how long a hypervisor took each CPU away. It is nil where
+	// there is no such source.
+	stolen func() (map[uint32]time.Duration, error)
+	// idleStates returns the idle states of a CPU. It is nil where there is no such
+	// source.
+	idleStates func(cpu uint32) ([]fabric.IdleState, error)
 	// listQueuePairs has the kernel tell a running engine of the queue pairs that
 	// are older than it, which may take long. It is nil where the kernel cannot.
 	listQueuePairs func()

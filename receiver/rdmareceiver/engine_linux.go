@@ -76,6 +76,9 @@ func openHost(root string, logger *slog.Logger) (host, error) {
 		rate:           machine.RateBytesPerSecond,
 		executable:     func(pid int) string { return executable(facts, pid) },
 		throttling:     func(pid int) (process.Throttling, error) { return facts.Throttling(groups, pid) },
+		threads:        facts,
+		stolen:         facts.Stolen,
+		idleStates:     machine.IdleStates,
 		listQueuePairs: func() { listQueuePairs(root, openResources, logger) },
 		watchDevices: func(takes, counts func(string) bool) deviceSource {
 			counters := fabric.NewCounterReader(machine, interfaces{}, counts, logger, time.Now)

@@ -27,7 +27,8 @@ type queueTally struct {
 
 // processTally is what is counted by process and device.
 type processTally struct {
-	rejected, empty      uint64
+	rejected, refused    uint64
+	empty                uint64
 	registered, regBytes uint64
 	regTime              time.Duration
 }
@@ -52,7 +53,7 @@ type glances struct {
 	before map[verbs.QueueID]queueTally
 	// recent has the tallies of processes, the oldest first.
 	recent []tallies
-	// pollers are the threads that were seen to poll Completion Queues.
+	// pollers are the threads that were last seen to poll Completion Queues.
 	pollers map[cqKey]uint32
 }
 
@@ -63,6 +64,9 @@ func (g *glances) add(snap *verbs.Snapshot) {
 	for i := range snap.Queues {
 		q := &snap.Queues[i]
 		g.queues[q.ID] = tallyOf(q)
+		if q.Poller != 0 {
+			g.polls(cqKey{q.ID.Process, q.SendCQ}, q.Poller)
+		}
 	}
 	if len(g.recent) == maxTallies {
 		g.recent = slices.Delete(g.recent, 0, 1)
@@ -91,8 +95,11 @@ func talliesOf(snap *verbs.Snapshot) tallies {
 		t.of[key] = tally
 	}
 	for i := range snap.Rejected {
-		if r := &snap.Rejected[i]; r.Errno == enomem {
+		switch r := &snap.Rejected[i]; r.Errno {
+		case enomem:
 			change(r.Process, r.Device, func(t *processTally) { t.rejected += r.Count })
+		case 0:
+			change(r.Process, r.Device, func(t *processTally) { t.refused += r.Count })
 		}
 	}
 	for i := range snap.Empty {
@@ -128,11 +135,11 @@ func (g *glances) grew(key counterKey, since uint64) processTally {
 		}
 	}
 	a, b := first.of[key], last.of[key]
-	if b.rejected < a.rejected || b.empty < a.empty || b.registered < a.registered {
+	if b.rejected < a.rejected || b.refused < a.refused || b.empty < a.empty || b.registered < a.registered {
 		return processTally{}
 	}
 	return processTally{
-		rejected: b.rejected - a.rejected, empty: b.empty - a.empty,
+		rejected: b.rejected - a.rejected, refused: b.refused - a.refused, empty: b.empty - a.empty,
 		registered: b.registered - a.registered, regBytes: b.regBytes - a.regBytes, regTime: b.regTime - a.regTime,
 	}
 }
@@ -171,13 +178,49 @@ func (g *glances) baseline(id verbs.QueueID) *diagnose.Baseline {
 
 // seen notes which thread polls a Completion Queue.
 func (g *glances) seen(c *verbs.Completion) {
-	if c.Poller.TID == 0 || c.CQ == 0 {
-		return
+	if c.Poller.TID != 0 && c.CQ != 0 {
+		g.polls(cqKey{c.Queue.Process, c.CQ}, c.Poller.TID)
 	}
+}
+
+func (g *glances) polls(of cqKey, tid uint32) {
 	if g.pollers == nil || len(g.pollers) >= maxPollers {
 		g.pollers = map[cqKey]uint32{}
 	}
-	g.pollers[cqKey{c.Queue.Process, c.CQ}] = c.Poller.TID
+	g.pollers[of] = tid
+}
+
+// onlyPoller is the thread that polls for all queues of a process on a device of
+// which that is known, 0 when there are several or none.
+func (g *glances) onlyPoller(of counterKey) (only uint32) {
+	for i := range g.now.Queues {
+		q := &g.now.Queues[i]
+		if q.ID.Process != of.process || q.Device != of.device {
+			continue
+		}
+		switch tid := g.pollers[cqKey{of.process, q.SendCQ}]; {
+		case tid == 0 || tid == only:
+		case only != 0:
+			return 0
+		default:
+			only = tid
+		}
+	}
+	return only
+}
+
+// completed counts what a queue completed since the glance before; ok is false when
+// that is not known.
+func (g *glances) completed(id verbs.QueueID) (n uint64, ok bool) {
+	now, ok := g.queues[id]
+	if !ok || g.before == nil {
+		return 0, false
+	}
+	before := g.before[id]
+	if now.generation != before.generation {
+		before = queueTally{}
+	}
+	return uint64(now.timed - before.timed), true
 }
 
 // neighbours is what the other queues of the device did.
@@ -188,6 +231,7 @@ func (g *glances) neighbours(id verbs.QueueID) diagnose.Neighbours {
 		return n
 	}
 	thread := g.pollers[cqKey{id.Process, own.SendCQ}]
+	n.ThreadsKnown = thread != 0
 	for i := range g.now.Queues {
 		q := &g.now.Queues[i]
 		if q.Device != own.Device {
@@ -206,8 +250,12 @@ func (g *glances) neighbours(id verbs.QueueID) diagnose.Neighbours {
 		case q.ID.Process != id.Process:
 		case sameCQ:
 			count(&n.ActiveOfCQ, &n.SlowOfCQ, slow)
-		case thread != 0 && g.pollers[cqKey{q.ID.Process, q.SendCQ}] == thread:
-			count(&n.ActiveOfThread, &n.SlowOfThread, slow)
+		default:
+			polls := g.pollers[cqKey{q.ID.Process, q.SendCQ}]
+			n.ThreadsKnown = n.ThreadsKnown && polls != 0
+			if thread != 0 && polls == thread {
+				count(&n.ActiveOfThread, &n.SlowOfThread, slow)
+			}
 		}
 	}
 	return n

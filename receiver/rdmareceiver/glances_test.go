@@ -48,7 +48,7 @@ func TestNeighbours(t *testing.T) {
 		g.seen(&c)
 	}
 	assert.Equal(t, diagnose.Neighbours{
-		Active: 4, Slow: 2, ActiveOfPeer: 2, SlowOfPeer: 1, ActiveOfCQ: 1, SlowOfCQ: 1, ActiveOfThread: 1, QueuePairs: 6,
+		Active: 4, Slow: 2, ActiveOfPeer: 2, SlowOfPeer: 1, ActiveOfCQ: 1, SlowOfCQ: 1, ActiveOfThread: 1, ThreadsKnown: true, QueuePairs: 6,
 	}, g.neighbours(queues[0].ID))
 
 	g.skip()
@@ -63,6 +63,7 @@ func TestProcessCounts(t *testing.T) {
 			Rejected: []verbs.RejectedPosts{
 				{Process: trainer, Device: "mlx5_0", Errno: 12, Count: n},
 				{Process: trainer, Device: "mlx5_0", Errno: 22, Count: 100 * n},
+				{Process: trainer, Device: "mlx5_0", Count: 3 * n},
 			},
 			Empty:         []verbs.ReceiveEmpty{{Process: trainer, Device: "mlx5_0", Count: 2 * n}},
 			Registrations: []verbs.Registrations{{Process: trainer, Device: "mlx5_0", Count: n, Bytes: n, Time: 3, DeregistrationTime: time.Duration(n)}},
@@ -74,7 +75,7 @@ func TestProcessCounts(t *testing.T) {
 		g.add(at(second, second*second))
 	}
 	second := uint64(time.Second)
-	assert.Equal(t, processTally{rejected: 29*29 - 28*28, empty: 2 * (29*29 - 28*28), registered: 57, regBytes: 57, regTime: 57}, g.grew(key, 28*second))
+	assert.Equal(t, processTally{rejected: 29*29 - 28*28, refused: 3 * (29*29 - 28*28), empty: 2 * (29*29 - 28*28), registered: 57, regBytes: 57, regTime: 57}, g.grew(key, 28*second))
 	assert.EqualValues(t, 29*29-27*27, g.grew(key, 28*second-second/2).rejected, "the last one before")
 	assert.EqualValues(t, 29*29-14*14, g.grew(key, second).rejected, "as far back as is known")
 	assert.Zero(t, g.grew(counterKey{peer, "mlx5_0"}, 28*second))

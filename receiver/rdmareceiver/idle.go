@@ -45,6 +45,10 @@ type pace struct {
 	// lastPost is not before the last post. lastReceive is when a receive was last
 	// seen to be completed.
 	lastPost, lastDelivery, lastReceive uint64
+	// sawPost and sawReceive are the looks that first saw the last post and the last
+	// receive, sent and taken how many there were before since.
+	sawPost, sawReceive uint64
+	sent, taken         uint64
 	// quiet is set when there were no posts at the last look.
 	quiet bool
 	// pause is the present one, pauses are those before it.
@@ -133,7 +137,7 @@ func (p *pace) look(now uint64, u *usage) *diagnose.Idle {
 	before := *p
 	p.posted, p.received, p.queues, p.lastDelivery = u.posted, u.received, u.queues, u.delivered
 	if u.received > before.received {
-		p.lastReceive = now
+		p.lastReceive, p.sawReceive = now, now
 	}
 	if u.queues < before.queues || u.posted < before.posted {
 		// It gives queues back: it ends, or begins anew.
@@ -141,7 +145,7 @@ func (p *pace) look(now uint64, u *usage) *diagnose.Idle {
 		return nil
 	}
 	if u.posted > before.posted {
-		p.resume(now, u)
+		p.resume(now, u, &before)
 		return nil
 	}
 	p.quiet = true
@@ -156,14 +160,17 @@ func (p *pace) look(now uint64, u *usage) *diagnose.Idle {
 		Active: time.Duration(p.lastPost - p.since), Since: p.lastPost, For: p.pause,
 		LastDelivery: p.lastDelivery, LastReceive: p.lastReceive,
 		SendsOutstanding: u.sends, ReceivesOutstanding: u.receives, HasReceives: u.receivesKnown,
+		Ordered: p.sawPost != p.sawReceive, Sends: p.posted - p.sent, Receives: p.received - p.taken,
 	}
 }
 
-// resume notes that there were posts since the last look.
-func (p *pace) resume(now uint64, u *usage) {
+// resume notes that there were posts since the last look, at which it was as before.
+func (p *pace) resume(now uint64, u *usage, before *pace) {
 	if p.since == 0 || p.quiet {
 		p.since, p.quiet = now, false
+		p.sent, p.taken = before.posted, before.received
 	}
+	p.sawPost = now
 	p.pauses[p.passed%idleMemory] = p.pause
 	p.passed++
 	p.lastPost = min(max(u.activity, p.lastPost), now)

@@ -22,6 +22,8 @@ type poster struct {
 	last time.Duration
 	// fired are the silences, by the time at which they were found.
 	fired map[time.Duration]diagnose.Idle
+	// receives are how many were delivered.
+	receives uint64
 }
 
 func newPoster() *poster {
@@ -47,7 +49,7 @@ func (p *poster) look() {
 	queues := make([]verbs.QueueInfo, len(p.queues))
 	copy(queues, p.queues)
 	if len(queues) > 0 {
-		queues[0].Posted, queues[0].Activity = p.posts, uint64(p.last)
+		queues[0].Posted, queues[0].Activity, queues[0].Received = p.posts, uint64(p.last), p.receives
 	}
 	for _, idle := range p.watch.look(&verbs.Snapshot{Monotonic: uint64(p.now), Queues: queues}) {
 		p.fired[p.now] = idle.idle
@@ -126,6 +128,47 @@ func TestSilencesThatMeanNothing(t *testing.T) {
 			p := newPoster()
 			run(p)
 			assert.Empty(t, p.fired)
+		})
+	}
+}
+
+// Which came later, the last post or the last receive, is known when they were not
+// seen by the same look.
+func TestOrderOfTheLastPostAndReceive(t *testing.T) {
+	for name, test := range map[string]struct {
+		run            func(*poster)
+		ordered, later bool
+	}{
+		"a receive came last": {func(p *poster) {
+			p.receives++
+			p.seconds(2, -1)
+		}, true, true},
+		"a post came last": {func(p *poster) {
+			p.receives++
+			p.seconds(1, 0)
+			p.seconds(1, 0)
+			p.seconds(2, -1)
+		}, true, false},
+		"both within a second": {func(p *poster) {
+			p.receives++
+			p.seconds(1, 0)
+			p.seconds(2, -1)
+		}, false, true},
+		"nothing was received": {func(p *poster) { p.seconds(2, -1) }, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPoster()
+			p.seconds(15, 10*time.Millisecond)
+			posts := p.posts
+			test.run(p)
+			require.Contains(t, p.fired, p.now)
+			idle := p.fired[p.now]
+			assert.Equal(t, test.ordered, idle.Ordered)
+			if test.ordered {
+				assert.Equal(t, test.later, idle.LastReceive > idle.Since)
+			}
+			assert.Equal(t, 14+p.posts-posts, idle.Sends)
+			assert.Equal(t, p.receives, idle.Receives)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package rdmareceiver
 
 import (
-	"slices"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/diagnose"
@@ -17,19 +16,12 @@ const (
 	quotaActive = 2 * time.Second
 )
 
-// quotas remembers what CPU quotas took away from processes, second by second: what
-// happened in a window needs a reading from before it. It is not safe for concurrent
-// use.
+// quotas remembers what CPU quotas took away from processes. It is not safe for
+// concurrent use.
 type quotas struct {
 	// read returns what a process lost so far. nil where there is no such source.
-	read func(pid int) (process.Throttling, error)
-	// recent has the last readings, the oldest first.
-	recent []quotaReading
-}
-
-type quotaReading struct {
-	at uint64
-	of map[verbs.ProcessID]process.Throttling
+	read  func(pid int) (process.Throttling, error)
+	taken readings[verbs.ProcessID, process.Throttling]
 }
 
 // look reads the quotas of the processes that are active or wait for something.
@@ -37,7 +29,7 @@ func (q *quotas) look(snap *verbs.Snapshot) {
 	if q.read == nil {
 		return
 	}
-	reading := quotaReading{at: snap.Monotonic, of: map[verbs.ProcessID]process.Throttling{}}
+	taken := map[verbs.ProcessID]process.Throttling{}
 	tried := map[verbs.ProcessID]bool{}
 	for i := range snap.Queues {
 		queue := &snap.Queues[i]
@@ -48,47 +40,26 @@ func (q *quotas) look(snap *verbs.Snapshot) {
 		}
 		tried[id] = true
 		if t, err := q.read(int(id.TGID)); err == nil {
-			reading.of[id] = t
+			taken[id] = t
 		}
 	}
-	if len(q.recent) == maxTallies {
-		q.recent = slices.Delete(q.recent, 0, 1)
-	}
-	q.recent = append(q.recent, reading)
+	q.taken.add(snap.Monotonic, taken)
 }
 
 // took is what the quotas of a process took away from the last reading before a
 // moment until now, nil when that is not known.
 func (q *quotas) took(id verbs.ProcessID, since uint64) *diagnose.Throttling {
-	if len(q.recent) == 0 {
+	after, ok := q.taken.latest(id)
+	switch {
+	case !ok:
 		return nil
-	}
-	after, ok := q.recent[len(q.recent)-1].of[id]
-	if !ok {
-		return nil
-	}
-	if after == (process.Throttling{}) {
+	case after == (process.Throttling{}):
 		return &diagnose.Throttling{}
 	}
-	before, ok := q.before(id, since)
+	before, ok := q.taken.before(id, since)
 	if !ok || after.Count < before.Count || after.Time < before.Time {
 		// Readings that go down are of another control group.
 		return nil
 	}
 	return &diagnose.Throttling{Count: after.Count - before.Count, Time: after.Time - before.Time}
-}
-
-// before is the last reading of a process before a moment, or the first after it.
-func (q *quotas) before(id verbs.ProcessID, since uint64) (before process.Throttling, ok bool) {
-	for _, reading := range q.recent[:len(q.recent)-1] {
-		t, read := reading.of[id]
-		if !read {
-			continue
-		}
-		if ok && reading.at > since+uint64(glanceDelay) {
-			break
-		}
-		before, ok = t, true
-	}
-	return before, ok
 }

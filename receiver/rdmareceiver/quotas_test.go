@@ -77,7 +77,7 @@ func TestQuotasAreReadOfTheActive(t *testing.T) {
 		q.look(snap)
 	}
 	assert.Len(t, read, 2*maxTallies*maxQuotas)
-	assert.Len(t, q.recent, maxTallies)
+	assert.Len(t, q.taken.recent, maxTallies)
 
 	(&quotas{}).look(snap)
 }

@@ -14,6 +14,12 @@ type scene struct {
 	start, end uint64
 	glances    *glances
 	quotas     *quotas
+	steals     *steals
+	idleStates *idleStates
+	threads    threads
+	scheduling func(tid uint32, since uint64) (verbs.Scheduling, bool)
+	// stamped is true when devices may write time stamps.
+	stamped bool
 	// devices is nil where the host has no such source.
 	devices  *deviceWatch
 	topology topology
@@ -27,8 +33,10 @@ func (s *scene) burstOf(b *held) diagnose.Burst {
 	burst := diagnose.Burst{
 		Start: min(s.start, b.first), End: s.end,
 		Slow: slices.Clone(b.slow), Stuck: slices.Clone(b.stuck),
+		Stamped: s.stamped,
 	}
 	s.addQueues(&burst, b)
+	s.addPoller(&burst, b)
 	s.addProcess(&burst, counterKey{b.queue.Process, b.device})
 	s.addDevice(&burst, b)
 	for _, e := range s.events {
@@ -44,6 +52,7 @@ func (s *scene) silenceOf(p *idleProcess) diagnose.Burst {
 	idle := p.idle
 	burst := diagnose.Burst{Start: idle.Since, End: s.end, Idle: &idle}
 	s.addProcess(&burst, p.key)
+	burst.Poller = s.pollerOf(p.key.process, verbs.Thread{TID: s.glances.onlyPoller(p.key)}, burst.Start)
 	s.addDevice(&burst, &held{device: p.key.device})
 	for _, e := range s.events {
 		if e.Device == p.key.device {
@@ -59,13 +68,14 @@ func (s *scene) addQueues(burst *diagnose.Burst, b *held) {
 		burst.Queue = q
 		burst.Neighbours = s.glances.neighbours(b.queue)
 		burst.Baseline = s.glances.baseline(b.queue)
+		burst.Completions, burst.HasCompletions = s.glances.completed(b.queue)
 	}
 }
 
 // addProcess adds what is counted by process.
 func (s *scene) addProcess(burst *diagnose.Burst, key counterKey) {
 	grew := s.glances.grew(key, burst.Start)
-	burst.Rejected = grew.rejected
+	burst.Rejected, burst.Refused = grew.rejected, grew.refused
 	burst.Throttling = s.quotas.took(key.process, burst.Start)
 	burst.Receives = diagnose.Receives{Empty: grew.empty}
 	burst.Registrations = diagnose.Registrations{Count: grew.registered, Bytes: grew.regBytes, Time: grew.regTime}

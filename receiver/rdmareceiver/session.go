@@ -60,6 +60,8 @@ type session struct {
 	hangs      hangs
 	idle       idleWatch
 	quotas     quotas
+	steals     steals
+	idleStates idleStates
 	accounting accounting
 	events     eventLog
 	floors     *floorSetter
@@ -104,6 +106,8 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.judge = newJudge(s.causeTable, s.cfg.PeerAddresses, s.ids)
 	s.active.Store(&map[incident.Key]int{})
 	s.quotas = quotas{read: s.host.throttling}
+	s.steals = steals{read: s.host.stolen}
+	s.idleStates = idleStates{read: s.host.idleStates}
 	s.causes = newAttributions()
 	s.snapshots = make(chan collected, snapshotQueue)
 	s.settled = make(chan struct{})

@@ -93,6 +93,11 @@ func (e *handEngine) Impaired() error {
 	return e.impaired
 }
 
+// Scheduling knows of no thread.
+func (e *handEngine) Scheduling(uint32, uint64) (verbs.Scheduling, bool) {
+	return verbs.Scheduling{}, false
+}
+
 func (e *handEngine) SetFloor(device string, excess time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

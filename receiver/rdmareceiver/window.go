@@ -200,7 +200,9 @@ func (s *session) lookAround(stop context.Context, w *window) *scene {
 
 func (s *session) sceneOf(w *window) *scene {
 	return &scene{
-		start: w.start, end: w.end, glances: &s.glances, quotas: &s.quotas, devices: s.devices, topology: s.host.topology,
+		start: w.start, end: w.end, glances: &s.glances, quotas: &s.quotas, steals: &s.steals, idleStates: &s.idleStates,
+		threads: s.host.threads, scheduling: s.engine.Scheduling, stamped: s.cfg.CQETimestamps,
+		devices: s.devices, topology: s.host.topology,
 		events: s.events.since(w.start),
 	}
 }
@@ -220,6 +222,7 @@ func (s *session) glance(slow bool) bool {
 	}
 	s.glances.add(&snap)
 	s.quotas.look(&snap)
+	s.steals.look(snap.Monotonic, slow)
 	return true
 }
 

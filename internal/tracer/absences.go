@@ -1,0 +1,116 @@
+package tracer
+
+import (
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/bpf"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
+
+// Of enum absence_kind, bpf/types.h.
+const (
+	absentRunnable = 0
+	absentHeld     = 2
+)
+
+// Scheduling returns what the kernel did with a thread from a moment on until now, the
+// absence that lasts included; ok is false of one that was not seen to post or poll.
+// Interrupted is not told.
+func (t *Tracer) Scheduling(tid uint32, since uint64) (s verbs.Scheduling, ok bool) {
+	t.meter.run(func() { s, ok = t.scheduling(tid, since) })
+	return s, ok
+}
+
+func (t *Tracer) scheduling(tid uint32, since uint64) (verbs.Scheduling, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return verbs.Scheduling{}, false
+	}
+	var slot uint32
+	if err := t.side.maps.WatchedThreads.Lookup(tid, &slot); err != nil {
+		return verbs.Scheduling{}, false
+	}
+	var schedule, after bpf.TrackerSchedule
+	if t.side.maps.Schedules.Lookup(slot, &schedule) != nil {
+		return verbs.Scheduling{}, false
+	}
+	now, err := monotonic()
+	if err != nil || t.side.maps.Schedules.Lookup(slot, &after) != nil {
+		return verbs.Scheduling{}, false
+	}
+	if after.Moves-schedule.Moves > 1 || after.SinceNs != schedule.SinceNs {
+		// What was read may be that of later absences, or of another thread.
+		return verbs.Scheduling{}, false
+	}
+	return schedulingBetween(&schedule, since, now), true
+}
+
+// schedulingBetween sums up the absences of a thread, as bpf/scheduling.h does.
+func schedulingBetween(s *bpf.TrackerSchedule, from, to uint64) verbs.Scheduling {
+	sum := verbs.Scheduling{}
+	count := uint64(len(s.Absences))
+	// number is that of the absence that lasts, or of the last one.
+	number := (s.Moves + 1) / 2
+	whole := false
+	var most time.Duration
+	for left := count - 1; left > 0 && !whole; left-- {
+		if number == 0 {
+			whole = true
+			break
+		}
+		number--
+		a := &s.Absences[number%count]
+		on := a.OnNs
+		if on == 0 {
+			on = to
+		}
+		whole = a.OffNs <= from
+		if on <= from || a.OffNs >= to {
+			continue
+		}
+		sum.Switches++
+		if a.OnNs != 0 && a.OnCpu != a.OffCpu {
+			sum.Migrations++
+		}
+		wanted := wantedSince(s, number, to)
+		waited, runnable := within(a.OffNs, wanted, from, to), within(wanted, on, from, to)
+		if a.Kind == absentHeld {
+			sum.Stopped += waited
+		} else {
+			sum.Asleep += waited
+		}
+		sum.Runnable += runnable
+		sum.Longest = max(sum.Longest, waited+runnable)
+		if runnable > most {
+			most = runnable
+			sum.Instead = verbs.Thread{TID: a.InsteadTid, Name: commName(a.InsteadComm[:])}
+		}
+	}
+	sum.Whole = whole && s.SinceNs <= from && s.LostNs <= from
+	return sum
+}
+
+// wantedSince is from when on the thread wanted a CPU in an absence.
+func wantedSince(s *bpf.TrackerSchedule, number, to uint64) uint64 {
+	a := &s.Absences[number%uint64(len(s.Absences))]
+	switch {
+	case a.OnNs != 0:
+		return a.WantedNs
+	case a.Kind == absentRunnable:
+		return a.OffNs
+	case s.WokenNs >= a.OffNs:
+		return s.WokenNs
+	default:
+		return to
+	}
+}
+
+// within is how much of a span is in another one.
+func within(start, end, from, to uint64) time.Duration {
+	start, end = max(start, from), min(end, to)
+	if end <= start {
+		return 0
+	}
+	return time.Duration(end - start)
+}
