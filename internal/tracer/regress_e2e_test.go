@@ -318,7 +318,13 @@ func TestExcludedDeviceOfRunningProcess(t *testing.T) {
 	for range 3 {
 		time.Sleep(time.Second)
 		taken := 0
-		for _, queue := range snapshot(t, tr).Queues {
+		s := snapshot(t, tr)
+		for _, series := range s.Series {
+			if series.Key.Device == "sim1" {
+				t.Errorf("%d completions of a device that is not taken are told of", series.Completions)
+			}
+		}
+		for _, queue := range s.Queues {
 			if int(queue.ID.Process.TGID) != w.command.Process.Pid {
 				continue
 			}

@@ -123,6 +123,10 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 	}
 	cache := openCache(cfg)
 	side.verdicts = provider.NewVerdicts(cache)
+	writes, err := newWriteWatch()
+	if err != nil {
+		cfg.Logger.Warn("a library that is overwritten in place while it is probed will break programs", "error", err)
+	}
 	t := &Tracer{
 		cfg:         cfg,
 		log:         cfg.Logger,
@@ -138,7 +142,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		resources:   newResources(cfg, side.allMaps),
 		kernel:      newKernelVerbs(cfg, side),
 		stamps:      newCQEStamps(cfg.Logger),
-		libraries:   newLibraries(side, kind),
+		libraries:   newLibraries(side, kind, writes),
 		books:       newLedger(),
 		ending:      map[verbs.ProcessID]time.Time{},
 		exited:      map[verbs.ProcessID]bool{},
@@ -193,6 +197,9 @@ func (t *Tracer) begin(ctx context.Context) error {
 		if err := t.followStamps(background); err != nil {
 			return fmt.Errorf("opening the ring buffer of time stamps: %w", err)
 		}
+	}
+	if t.libraries.writes != nil {
+		t.run(t.followWrites)
 	}
 	t.resources.refresh(ctx)
 	t.run(func() { t.watchCore(background) })
