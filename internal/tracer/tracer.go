@@ -82,7 +82,8 @@ type Tracer struct {
 	ended endedQueues
 	// decided are the processes that were asked about in TakesProcess.
 	decided map[verbs.ProcessID]bool
-	// registrants are the processes that registered memory and were asked about.
+	// registrants are the processes that registered memory; true are those that
+	// are traced.
 	registrants map[verbs.ProcessID]bool
 	reported    map[stuckKey]bool
 	// looking are the processes that are being looked into, with a way to ask
