@@ -45,12 +45,12 @@ type lookedKey struct {
 type sight int
 
 const (
-	sightNothing  sight = iota // not yet
-	sightForNow                // nothing more until it is forgotten
-	sightRefused               // its file cannot be traced, or the kernel does not probe it
-	sightOutOfReach            // a read of it failed, was denied or did not end
-	sightTryAgain              // the QP is not filled in
-	sightLeftAlone             // never looked at again: it uses libraries, is left out, or its file was refused before
+	sightNothing    sight = iota // not yet
+	sightForNow                  // nothing more until it is forgotten
+	sightRefused                 // its file cannot be traced, or the kernel does not probe it
+	sightOutOfReach              // a read of it failed, was denied or did not end
+	sightTryAgain                // the QP is not filled in
+	sightLeftAlone               // never looked at again: it uses libraries, is left out, or its file was refused before
 )
 
 // looked is what is known of a process on a device.
