@@ -119,6 +119,16 @@ func TestUnreadableDeviceDoesNotHideTheOthers(t *testing.T) {
 	assert.False(t, known)
 }
 
+// A FIFO in the place of an attribute is not waited for.
+func TestFIFOIsNotWaitedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	_, err := attribute(path)
+	require.ErrorContains(t, err, "not a regular file")
+	_, err = attribute(filepath.Dir(path))
+	require.ErrorContains(t, err, "not a regular file")
+}
+
 func TestPCIFunctionAboveDevice(t *testing.T) {
 	reader := laidOut(t, onePort("4: ACTIVE", "InfiniBand", "400 Gb/sec (4X NDR)")+`
 		class/infiniband/dev0/device -> ../../../devices/pci0000:00/10000:e1:00.1/mlx5_core.sf.4

@@ -101,7 +101,7 @@ func readPCIFunction(path string) PCIFunction {
 	if text, err := readSome(filepath.Join(path, "local_cpulist"), cpuListLimit); err == nil {
 		function.LocalCPUs, _ = parseCPUList(text)
 	}
-	if config, err := os.Open(filepath.Join(path, "config")); err == nil {
+	if config, err := openRegular(filepath.Join(path, "config")); err == nil {
 		defer config.Close()
 		function.Control, function.ACS = parseConfig(config)
 	}

@@ -1,11 +1,15 @@
 package fabric
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // attributeLimit is the most sysfs returns for one attribute: a page.
@@ -26,13 +30,26 @@ func optional(path ...string) string {
 }
 
 func readSome(path string, limit int64) (string, error) {
-	file, err := os.Open(path)
+	file, err := openRegular(path)
 	if err != nil {
 		return "", err
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, limit))
 	return strings.TrimSpace(string(text)), err
+}
+
+// openRegular opens a file and nothing else: what is below the root may not be a
+// sysfs, and a FIFO would wait for a writer.
+func openRegular(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(cmp.Or(err, fmt.Errorf("%s is not a regular file", path)), file.Close())
+	}
+	return file, nil
 }
 
 // nameLimit is IB_DEVICE_NAME_MAX of the kernel, more than IFNAMSIZ.

@@ -82,10 +82,10 @@ func (c *Cache) missing(lines []KernelLine) []func(context.Context, string) erro
 
 func (c *Cache) rootImage() string { return filepath.Join(c.dir, rootImageName()) }
 
-// kernelDir carries the scripts that it is made with in its name: changed ones need
-// a new initrd, or a new module.
+// kernelDir carries the scripts and the compiler that it is made with in its name:
+// changed ones need a new initrd, or a new module.
 func (c *Cache) kernelDir(line KernelLine) string {
-	sum := sha256.Sum256([]byte(string(initrdScript) + siwScript + strings.Join(compilerPackages(), " ")))
+	sum := sha256.Sum256([]byte(string(initrdScript) + siwScript + strings.Join(compilerArguments("", line, "", ""), " ")))
 	return filepath.Join(c.dir, line.Suite+"-"+hex.EncodeToString(sum[:4]))
 }
 

@@ -33,7 +33,7 @@ func addSoftIWARP(ctx context.Context, apt *aptLists, mirror string, line Kernel
 	if err := buildCompilerRoot(ctx, mirror, line, release, root); err != nil {
 		return err
 	}
-	if _, err := output(ctx, "", "unshare", "--mount", "bash", "-c", siwScript, "siw.sh", release, deb, root); err != nil {
+	if _, err := output(ctx, "", "unshare", append(siwNamespaces(), "bash", "-c", siwScript, "siw.sh", release, deb, root)...); err != nil {
 		return fmt.Errorf("compile siw for %s: %w", release, err)
 	}
 	updates := filepath.Join(modules, release, "updates")
@@ -47,6 +47,9 @@ func addSoftIWARP(ctx context.Context, apt *aptLists, mirror string, line Kernel
 	return os.WriteFile(filepath.Join(updates, "siw.ko"), module, 0o644)
 }
 
+// siwNamespaces are for the script: it mounts, and its compilers end with it.
+func siwNamespaces() []string { return []string{"--mount", "--pid", "--fork", "--kill-child"} }
+
 // compilerPackages compile a module, beside the headers of its kernel and what those
 // depend on.
 func compilerPackages() []string {
@@ -56,6 +59,16 @@ func compilerPackages() []string {
 // buildCompilerRoot unpacks the compiler of the Debian release that a kernel is of:
 // the programs of its headers do not run on an older one. Maintainer scripts never run.
 func buildCompilerRoot(ctx context.Context, mirror string, line KernelLine, release, root string) error {
+	if _, err := output(ctx, "", "mmdebstrap", compilerArguments(mirror, line, release, root)...); err != nil {
+		return err
+	}
+	// A maintainer script would make this link.
+	return os.Symlink("mawk", filepath.Join(root, "usr/bin/awk"))
+}
+
+// compilerArguments are those of mmdebstrap. The mirror, the release and the root are
+// of one run, everything else decides what the compiler is.
+func compilerArguments(mirror string, line KernelLine, release, root string) []string {
 	packages := append(compilerPackages(), "linux-headers-"+release)
 	stable := strings.TrimSuffix(line.Suite, "-backports")
 	args := []string{
@@ -69,11 +82,7 @@ func buildCompilerRoot(ctx context.Context, mirror string, line KernelLine, rele
 	if line.Suite != stable {
 		args = append(args, sourceLine(mirror, line.Suite))
 	}
-	if _, err := output(ctx, "", "mmdebstrap", args...); err != nil {
-		return err
-	}
-	// A maintainer script would make this link.
-	return os.Symlink("mawk", filepath.Join(root, "usr/bin/awk"))
+	return args
 }
 
 // sourcePackage returns the package with the source of a release, which is named

@@ -44,6 +44,8 @@ type attachment struct {
 	// may come and go later.
 	open   *os.File
 	cookie uint32
+	// watch is the number under which writeWatch has it.
+	watch uint32
 	// order is how many files were attached to before this one.
 	order uint64
 	// executable and places are where probes stand but for those on posts and

@@ -39,3 +39,20 @@ func TestOnlyChosenProcessesAreTold(t *testing.T) {
 		})
 	}
 }
+
+// Nothing is told of a device that is left out, whoever uses it.
+func TestOnlyChosenDevicesAreTold(t *testing.T) {
+	cfg, err := Config{TakesDevice: func(name string) bool { return name == "taken" }}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &Tracer{cfg: cfg}
+	for device, want := range map[string]bool{"taken": true, "left": false, "": true} {
+		if tr.showsOn(verbs.ProcessID{TGID: 1}, device) != want {
+			t.Errorf("what is on %q is told of: %v", device, !want)
+		}
+		if len(tr.shown([]verbs.QueueInfo{{Device: device}})) == 1 != want {
+			t.Errorf("a queue on %q is told of: %v", device, !want)
+		}
+	}
+}

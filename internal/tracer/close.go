@@ -64,6 +64,8 @@ func (t *Tracer) Close() error {
 	close(t.completions)
 	close(t.stuck)
 	close(t.async)
+	// What was left out in intervals that are cut short here is told, too.
+	t.warnings.tellLeft(time.Now().Add(warnInterval))
 	return errors.Join(err, t.free())
 }
 

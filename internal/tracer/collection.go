@@ -3,7 +3,6 @@ package tracer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"runtime"
 	"slices"
@@ -86,7 +85,8 @@ func loadPrograms(ctx context.Context, spec *ebpf.CollectionSpec, on map[string]
 	for _, program := range loaded {
 		_ = program.Close()
 	}
-	return nil, errors.Join(errs...)
+	// What keeps one program from loading keeps the others from it, most often.
+	return nil, errs[0]
 }
 
 // longestFirst are the names of programs in the order that keeps all CPUs busy to

@@ -37,6 +37,14 @@ func TestRefusedProgramKeepsNone(t *testing.T) {
 	if after := openFiles(t); after != before {
 		t.Errorf("%d files are open, %d before", after, before)
 	}
+
+	// What is wrong with several is told of one: the error goes into one line.
+	for n := range 6 {
+		spec.Programs["bad_"+strconv.Itoa(n)] = programOf(1)
+	}
+	if _, err = newCollection(t.Context(), spec, nil, nil); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("of several programs that are refused: %v", err)
+	}
 }
 
 // Whoever ends a start that has only begun does not wait for the verifier.

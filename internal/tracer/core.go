@@ -118,12 +118,25 @@ func attachCore(program *ebpf.Program, p corePoint) (link.Link, error) {
 	return link.Kprobe(p.function, program, nil)
 }
 
-// kprobeError names what to do when the kernel denies a kprobe: Debian and Ubuntu let
-// kernel.perf_event_paranoid be more than 2, and take CAP_PERFMON for nothing then.
+// kprobeError names what to do when the kernel denies a kprobe.
 func kprobeError(function string, err error) error {
 	err = fmt.Errorf("kprobe on %s: %w", function, err)
 	if !errors.Is(err, os.ErrPermission) {
 		return err
+	}
+	held, errHeld := heldCapabilities("/proc/self/status")
+	if errHeld != nil {
+		return errors.Join(err, errHeld)
+	}
+	return deniedKprobe(held, err)
+}
+
+// deniedKprobe tells why a process with these capabilities is denied kprobes. Debian
+// and Ubuntu let kernel.perf_event_paranoid be more than 2, and take CAP_PERFMON for
+// nothing then. Whoever has CAP_SYS_ADMIN is denied by something else.
+func deniedKprobe(held map[string]bool, err error) error {
+	if held["CAP_SYS_ADMIN"] {
+		return fmt.Errorf("kernel lockdown, a seccomp filter or a security module denies probing the kernel in spite of CAP_SYS_ADMIN: %w", err)
 	}
 	return &CapabilityError{
 		Missing: []string{"CAP_SYS_ADMIN"}, Err: err,

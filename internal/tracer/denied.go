@@ -110,8 +110,10 @@ func (t *Tracer) notLookedInto(err error, args ...any) {
 // last.
 func (t *Tracer) tellHanging() {
 	now := strings.Join(t.finder.Hanging(), ", ")
-	if before := t.hanging.Swap(&now); now == "" || before != nil && *before == now {
+	if before := t.hanging.Load(); now == "" || before != nil && *before == now {
 		return
 	}
-	t.warnings.warn(time.Now(), "verbs libraries are not looked for where reading does not come to an end, as on a network file system without its server", "where", now)
+	if t.warnings.warn(time.Now(), "verbs libraries are not looked for where reading does not come to an end, as on a network file system without its server", "where", now) {
+		t.hanging.Store(&now)
+	}
 }

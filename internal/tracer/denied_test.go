@@ -103,15 +103,38 @@ func TestOtherDenials(t *testing.T) {
 	}
 }
 
-// Where the kernel denies a kprobe it is said what helps, and nothing else is taken
-// for that.
+// Where the kernel denies a kprobe it is said what helps, and no capability is asked
+// for that is held.
 func TestDeniedKprobe(t *testing.T) {
-	var missing *CapabilityError
-	err := kprobeError("ib_modify_qp", fmt.Errorf("opening perf event: %w", unix.EACCES))
-	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "perf_event_paranoid") || !strings.Contains(err.Error(), "ib_modify_qp") {
-		t.Errorf("it says: %v", err)
+	cause := fmt.Errorf("kprobe on ib_modify_qp: opening perf event: %w", unix.EACCES)
+	for name, tc := range map[string]struct {
+		held  map[string]bool
+		needs bool
+		says  string
+	}{
+		"without CAP_SYS_ADMIN": {map[string]bool{"CAP_BPF": true, "CAP_PERFMON": true}, true, "perf_event_paranoid"},
+		"with CAP_SYS_ADMIN":    {map[string]bool{"CAP_SYS_ADMIN": true}, false, "a security module denies"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := deniedKprobe(tc.held, cause)
+			if missing := new(CapabilityError); errors.As(err, &missing) != tc.needs {
+				t.Errorf("a capability is asked for: %v, want %v", !tc.needs, tc.needs)
+			}
+			if !errors.Is(err, cause) || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "run it as root") != tc.needs {
+				t.Errorf("it says: %v", err)
+			}
+		})
 	}
-	if err := kprobeError("ib_modify_qp", unix.ENOMEM); errors.As(err, &missing) || !errors.Is(err, unix.ENOMEM) {
-		t.Errorf("it says: %v", err)
+}
+
+// What is no denial is told as it is.
+func TestFailedKprobe(t *testing.T) {
+	err := kprobeError("ib_modify_qp", unix.ENOMEM)
+	if want := "kprobe on ib_modify_qp: cannot allocate memory"; err.Error() != want || !errors.Is(err, unix.ENOMEM) {
+		t.Errorf("it says %q, want %q", err, want)
+	}
+	err = kprobeError("ib_modify_qp", unix.EACCES)
+	if !errors.Is(err, unix.EACCES) || !strings.Contains(err.Error(), "ib_modify_qp") || !strings.Contains(err.Error(), "CAP_SYS_ADMIN") {
+		t.Errorf("denied it says %q", err)
 	}
 }

@@ -132,13 +132,17 @@ func (t *Tracer) probeFile(file provider.File) (left *attachment, err error) {
 }
 
 // tellRefused tells of a file that could not be probed, unless it was told before.
+// Of the libraries that are installed each is named, whatever processes bring along.
 func (t *Tracer) tellRefused(again bool, file provider.File, err error) {
 	const message = "a verbs library is not traced, and tried again later"
-	if again {
+	switch {
+	case again:
 		t.log.Debug(message, "library", file.DisplayPath, "error", err)
-		return
+	case file.PID == 0:
+		t.log.Warn(message, "library", file.DisplayPath, "error", err)
+	default:
+		t.warnings.warn(time.Now(), message, "library", file.DisplayPath, "error", err)
 	}
-	t.warnings.warn(time.Now(), message, "library", file.DisplayPath, "error", err)
 }
 
 func (t *Tracer) wants(file provider.File) bool {
@@ -263,20 +267,15 @@ func (t *Tracer) decide(id verbs.ProcessID, name string) {
 	}
 	t.decided[id] = true
 	t.look(func() {
-		if t.choose(id) {
+		taken := t.takes(id)
+		t.choices.keep(id, taken)
+		if taken {
 			return
 		}
 		if err := t.exclude(id); err != nil {
 			t.log.Warn("a process was not excluded", "pid", id.TGID, "error", err)
 		}
 	})
-}
-
-// choose asks whether a process is traced, and remembers it. It may wait.
-func (t *Tracer) choose(id verbs.ProcessID) (taken bool) {
-	taken = t.takes(id)
-	t.choices.keep(id, taken)
-	return taken
 }
 
 func (t *Tracer) takes(id verbs.ProcessID) bool {

@@ -277,3 +277,25 @@ func Links(t *Tracer) int {
 
 // Freed reports whether the maps are.
 func Freed(t *Tracer) bool { return t.side.maps.Processes.FD() < 0 }
+
+// IsLeft waits until no probe stands in the file of that path any more, and reports
+// whether that came about in time.
+func IsLeft(t *Tracer, path string, limit time.Duration) bool {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if t.isLeft(path) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Tracer) isLeft(path string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.libraries.attachments {
+		if a.file.DisplayPath == path {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(t.libraries.leaving, func(a *attachment) bool { return a.file.DisplayPath == path && a.closer.busy() })
+}

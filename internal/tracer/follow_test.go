@@ -43,16 +43,16 @@ func TestFollowMapsAnswers(t *testing.T) {
 		missed uint64
 	}{
 		"the QP is not filled in":        {nil, wrapped(errNotMadeYet), sightTryAgain, "", 0},
-		"it contradicts itself":          {&given, wrapped(provider.ErrContradiction), sightInVain, "not traced any more", 0},
+		"it contradicts itself":          {&given, wrapped(provider.ErrContradiction), sightRefused, "not traced any more", 0},
 		"the process has ended":          {nil, wrapped(fs.ErrNotExist), sightForNow, "", 0},
-		"its functions are not resolved": {nil, wrapped(provider.ErrUnresolved), sightInVain, "not traced: functions not resolved", 0},
-		"it has no verbs":                {nil, wrapped(provider.ErrNotVerbs), sightInVain, "not traced: not a verbs library", 0},
-		"it is malformed":                {nil, wrapped(provider.ErrMalformed), sightInVain, "not traced: malformed ELF file", 0},
-		"it hangs":                       {nil, wrapped(provider.ErrHangs), sightInVain, "", 1},
-		"it was changed":                 {nil, wrapped(provider.ErrChanged), sightInVain, "", 1},
-		"its disk fails":                 {nil, wrapped(unix.EIO), sightInVain, "", 1},
-		"access is denied":               {nil, wrapped(denied("/proc/7/mem", "CAP_SYS_PTRACE")), sightInVain, "in spite of CAP_SYS_PTRACE", 1},
-		"it uses libraries":              {nil, nil, sightForEver, "", 0},
+		"its functions are not resolved": {nil, wrapped(provider.ErrUnresolved), sightRefused, "not traced: functions not resolved", 0},
+		"it has no verbs":                {nil, wrapped(provider.ErrNotVerbs), sightRefused, "not traced: not a verbs library", 0},
+		"it is malformed":                {nil, wrapped(provider.ErrMalformed), sightRefused, "not traced: malformed ELF file", 0},
+		"it hangs":                       {nil, wrapped(provider.ErrHangs), sightOutOfReach, "", 1},
+		"it was changed":                 {nil, wrapped(provider.ErrChanged), sightOutOfReach, "", 1},
+		"its disk fails":                 {nil, wrapped(unix.EIO), sightOutOfReach, "", 1},
+		"access is denied":               {nil, wrapped(denied("/proc/7/mem", "CAP_SYS_PTRACE")), sightOutOfReach, "in spite of CAP_SYS_PTRACE", 1},
+		"it uses libraries":              {nil, nil, sightLeftAlone, "", 0},
 		"it is found":                    {&probed, nil, sightForNow, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,8 +51,8 @@ func (t *Tracer) glance(paths bool) (verbs.Snapshot, error) {
 func (t *Tracer) emptyOf(books *ledger) []verbs.ReceiveEmpty {
 	var all []verbs.ReceiveEmpty
 	for key, n := range books.emptied {
-		if t.shows(key.process) {
-			all = append(all, verbs.ReceiveEmpty{Process: key.process, Device: t.devices.name(key.device), Count: n})
+		if device := t.devices.name(key.device); t.showsOn(key.process, device) {
+			all = append(all, verbs.ReceiveEmpty{Process: key.process, Device: device, Count: n})
 		}
 	}
 	return all

@@ -85,6 +85,10 @@ func (k *kernelVerbs) refresh(ctx context.Context) {
 // open loads the programs on the RDMA core.
 func (k *kernelVerbs) open(ctx context.Context) {
 	side, missing, err := loadKverbs(ctx, k.tracker.allMaps, k.threshold)
+	if err != nil && ctx.Err() != nil {
+		k.core = 0 // The next refresh loads them.
+		return
+	}
 	if err != nil {
 		k.log.Warn("consumers of RDMA in the kernel, such as NVMe-oF, are not seen", "error", err)
 		k.mu.Lock()
@@ -136,7 +140,10 @@ func (k *kernelVerbs) attach(ctx context.Context, d driver) {
 		err = k.begin(probed)
 	}
 	if err != nil {
-		k.log.Warn("kernel verbs of a driver are not seen", "module", d.module, "error", errors.Join(err, k.freeLibrary(cookie)))
+		err = errors.Join(err, k.freeLibrary(cookie))
+		if ctx.Err() == nil { // Else it is not the driver that is at fault.
+			k.log.Warn("kernel verbs of a driver are not seen", "module", d.module, "error", err)
+		}
 		return
 	}
 	if why != nil {

@@ -36,7 +36,7 @@ func (s *kverbsSide) attachDriver(ctx context.Context, d driver, cookie uint32) 
 	if why == nil {
 		return probed, nil, nil
 	}
-	if err := probed.close(); err != nil {
+	if err := errors.Join(probed.close(), ctx.Err()); err != nil {
 		return nil, why, err
 	}
 	probed.how = "kprobe"

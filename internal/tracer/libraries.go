@@ -21,8 +21,11 @@ func keyOf(id provider.FileID) fileKey { return fileKey{id.Device, id.Inode} }
 
 // libraries are the files that are probed.
 type libraries struct {
-	side        *kernelSide
-	kind        linkKind
+	side *kernelSide
+	kind linkKind
+	// writes tells of files that are written to while they are probed; nil where
+	// that cannot be watched.
+	writes      *writeWatch
 	attachments map[fileKey]*attachment
 	// refused are files that could not be probed, duplicates those that are
 	// probed through another path.
@@ -39,9 +42,10 @@ type libraries struct {
 	unobserved uint64
 }
 
-func newLibraries(side *kernelSide, kind linkKind) *libraries {
+func newLibraries(side *kernelSide, kind linkKind, writes *writeWatch) *libraries {
 	l := &libraries{
 		side:        side,
+		writes:      writes,
 		kind:        kind,
 		attachments: map[fileKey]*attachment{},
 		refused:     map[fileKey]refusal{},
@@ -126,10 +130,16 @@ func (l *libraries) attach(file provider.File, open *os.File) (*attachment, erro
 	if len(l.cookies) == 0 {
 		return nil, errors.Join(fmt.Errorf("probing %s: %d libraries are probed already", file.DisplayPath, l.side.libraries.length-1), open.Close())
 	}
+	watch, err := l.watchWrites(file, open)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("probing %s: %w", file.DisplayPath, err), open.Close())
+	}
 	a, err := newAttachment(file, open, l.cookies[0])
 	if err != nil {
+		l.forgetWrites(watch, file)
 		return nil, err
 	}
+	a.watch = watch
 	l.cookies = l.cookies[1:]
 	if err := l.observe(a); err != nil {
 		return nil, errors.Join(err, l.detach(a))
@@ -138,6 +148,19 @@ func (l *libraries) attach(file provider.File, open *os.File) (*attachment, erro
 	l.attached++
 	l.attachments[keyOf(file.ID)] = a
 	return a, nil
+}
+
+func (l *libraries) watchWrites(file provider.File, open *os.File) (uint32, error) {
+	if l.writes == nil {
+		return 0, nil
+	}
+	return l.writes.watch(open, file.ID)
+}
+
+func (l *libraries) forgetWrites(watch uint32, file provider.File) {
+	if l.writes != nil {
+		l.writes.forget(watch, keyOf(file.ID))
+	}
 }
 
 // observe probes the file and lets what its probes see count.
@@ -162,6 +185,7 @@ func (l *libraries) observe(a *attachment) error {
 // more.
 func (l *libraries) detach(a *attachment) error {
 	delete(l.attachments, keyOf(a.file.ID))
+	l.forgetWrites(a.watch, a.file)
 	// One of them may be the only path to the file now.
 	clear(l.duplicates)
 	err := errors.Join(
@@ -276,6 +300,9 @@ func (l *libraries) close() error {
 	var system closer
 	system.closeAll(&l.side.system)
 	var errs []error
+	if l.writes != nil {
+		errs = append(errs, l.writes.close())
+	}
 	for _, a := range l.attachments {
 		a.closer.close(a.takeLinks())
 		errs = append(errs, a.open.Close())

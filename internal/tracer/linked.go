@@ -28,8 +28,8 @@ const (
 	mostLooksInTurn = 64
 	// forgetAfter is for how long what was seen of a process holds: what was out of
 	// reach may be there by now, and what the finder knows of a file is lost when
-	// anything about it changes. For one that was looked at in vain it doubles with
-	// each look, up to longestWait.
+	// anything about it changes. For one that is refused it doubles with each look, up
+	// to longestWait: an analysis costs the most, and the same file fails again.
 	forgetAfter = time.Minute
 	longestWait = 16 * forgetAfter
 )
@@ -45,11 +45,12 @@ type lookedKey struct {
 type sight int
 
 const (
-	sightNothing  sight = iota // not yet
-	sightForNow                // nothing more until it is forgotten
-	sightInVain                // it is refused, or out of reach
-	sightForEver               // nothing to probe here: libraries, found without, or what is left out or refused
-	sightTryAgain              // the QP is not filled in
+	sightNothing    sight = iota // not yet
+	sightForNow                  // nothing more until it is forgotten
+	sightRefused                 // its file cannot be traced, or the kernel does not probe it
+	sightOutOfReach              // a read of it failed, was denied or did not end
+	sightTryAgain                // the QP is not filled in
+	sightLeftAlone               // never looked at again: it uses libraries, is left out, or its file was refused before
 )
 
 // looked is what is known of a process on a device.
@@ -59,7 +60,7 @@ type looked struct {
 	// turn is when it was last looked at, 0 for never.
 	turn uint64
 	// until is when what was seen is forgotten, wait how long that was from the look
-	// on, 0 as long as no look was in vain.
+	// on if the look was refused, and else 0.
 	until time.Time
 	wait  time.Duration
 }
@@ -70,20 +71,21 @@ func (l looked) isDone() bool {
 
 // isDue says that it is to be looked at anew.
 func (l looked) isDue(now time.Time) bool {
-	return l.isDone() && l.last != sightForEver && !now.Before(l.until)
+	return l.isDone() && l.last != sightLeftAlone && !now.Before(l.until)
 }
 
 // see takes down what a look has shown.
 func (l *looked) see(seen sight, turn uint64, now time.Time) {
 	l.last, l.turn = seen, turn
 	l.tries++
-	switch {
-	case !l.isDone():
+	if !l.isDone() {
 		return
-	case seen == sightForNow:
-		l.wait = 0
-	default:
+	}
+	switch seen {
+	case sightRefused:
 		l.wait = min(max(2*l.wait, forgetAfter), longestWait)
+	case sightNothing, sightForNow, sightOutOfReach, sightTryAgain, sightLeftAlone:
+		l.wait = 0
 	}
 	l.until = now.Add(max(l.wait, forgetAfter))
 }
@@ -177,7 +179,7 @@ func (p *linkedPrograms) look(taken uint64, list func() ([]userQP, bool, error),
 // a library that is probed anyway.
 func (t *Tracer) lookAtQP(qp userQP) sight {
 	if !t.cfg.TakesDevice(qp.device) || !t.cfg.TakesProcess(int(qp.process.TGID)) {
-		return sightForEver
+		return sightLeftAlone
 	}
 	file, err := t.finder.Linked(int(qp.process.TGID), func(memory io.ReaderAt) (provider.Handles, error) {
 		return handlesOf(memory, qp)
@@ -193,22 +195,22 @@ func (t *Tracer) follow(tgid uint32, file *provider.File, err error) sight {
 		return sightTryAgain
 	case errors.Is(err, provider.ErrContradiction):
 		t.giveUp(file, err)
-		return sightInVain
+		return sightRefused
 	case errors.Is(err, fs.ErrNotExist):
 		return sightForNow // It has ended.
 	case provider.Refused(err):
 		t.warnings.warn(time.Now(), "a program with RDMA queue pairs is not traced: "+provider.RefusedFor(err).Error(), "pid", tgid, "error", err)
-		return sightInVain
+		return sightRefused
 	case err != nil:
 		t.missed.Add(1)
 		t.notLookedInto(err, "pid", tgid)
-		return sightInVain
+		return sightOutOfReach
 	case file == nil:
-		return sightForEver
+		return sightLeftAlone
 	}
 	if err := t.probe([]provider.File{*file}); err != nil {
 		t.warnings.warn(time.Now(), "probing a program failed", "library", file.DisplayPath, "error", err)
-		return sightInVain
+		return sightRefused
 	}
 	return sightForNow
 }

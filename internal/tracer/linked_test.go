@@ -74,7 +74,7 @@ func TestLinkedProgramsAreLookedAtOnce(t *testing.T) {
 	l.look(t, 0, nil)
 	l.add(first, 17, sightForNow)
 	l.add(first, 18, sightForNow)
-	l.add(second, 17, sightForEver)
+	l.add(second, 17, sightLeftAlone)
 	l.look(t, 3, map[lookedKey]int{first: 1, second: 1})
 	l.look(t, 3, nil)
 
@@ -102,7 +102,7 @@ func TestLinkedProgramsAreForgotten(t *testing.T) {
 	never, linked, library := keyFor(1, "rxa"), keyFor(2, "rxa"), keyFor(3, "rxa")
 	l.add(never, 17, sightTryAgain)
 	l.add(linked, 18, sightForNow)
-	l.add(library, 19, sightForEver)
+	l.add(library, 19, sightLeftAlone)
 	l.look(t, 3, map[lookedKey]int{never: 1, linked: 1, library: 1})
 	for range mostTries - 1 {
 		l.look(t, 3, map[lookedKey]int{never: 1})
@@ -114,34 +114,53 @@ func TestLinkedProgramsAreForgotten(t *testing.T) {
 	l.look(t, 3, map[lookedKey]int{never: 1})
 }
 
-// One that is looked at in vain waits longer each time, up to a bound and for itself
-// alone, and from the beginning once it was found.
-func TestLinkedProgramsWaitForThemselves(t *testing.T) {
+// One that is refused waits longer each time, up to a bound and for itself alone, and
+// from the beginning once it was found.
+func TestRefusedProgramsWaitForThemselves(t *testing.T) {
 	l := newLooker()
-	found, inVain, late := keyFor(1, "rxa"), keyFor(2, "rxa"), keyFor(3, "rxa")
+	found, refused, late := keyFor(1, "rxa"), keyFor(2, "rxa"), keyFor(3, "rxa")
 	l.add(found, 17, sightForNow)
-	l.add(inVain, 18, sightInVain)
-	l.look(t, 2, map[lookedKey]int{found: 1, inVain: 1})
+	l.add(refused, 18, sightRefused)
+	l.look(t, 2, map[lookedKey]int{found: 1, refused: 1})
 	l.look(t, 2, nil)
 	for wait := forgetAfter; wait < longestWait; wait *= 2 {
 		l.expectWait(t, found, forgetAfter)
-		l.expectWait(t, inVain, wait)
+		l.expectWait(t, refused, wait)
 		l.later(wait)
-		l.look(t, 2, map[lookedKey]int{found: 1, inVain: 1})
+		l.look(t, 2, map[lookedKey]int{found: 1, refused: 1})
 	}
-	l.add(late, 19, sightInVain)
+	l.add(late, 19, sightRefused)
 	l.look(t, 3, map[lookedKey]int{late: 1})
 	l.expectWait(t, late, forgetAfter)
 	for range 2 {
-		l.expectWait(t, inVain, longestWait)
+		l.expectWait(t, refused, longestWait)
 		l.later(longestWait)
-		l.look(t, 3, map[lookedKey]int{found: 1, inVain: 1, late: 1})
+		l.look(t, 3, map[lookedKey]int{found: 1, refused: 1, late: 1})
 	}
 
-	l.shows[inVain] = sightForNow
+	l.shows[refused] = sightForNow
 	l.later(longestWait)
-	l.look(t, 3, map[lookedKey]int{found: 1, inVain: 1, late: 1})
-	l.expectWait(t, inVain, forgetAfter)
+	l.look(t, 3, map[lookedKey]int{found: 1, refused: 1, late: 1})
+	l.expectWait(t, refused, forgetAfter)
+}
+
+// What is out of reach, or not filled in, may be there at any time: it never waits
+// longer than at first.
+func TestProgramsOutOfReachAreLookedAtEachMinute(t *testing.T) {
+	l := newLooker()
+	outOfReach, never := keyFor(1, "rxa"), keyFor(2, "rxa")
+	l.add(outOfReach, 17, sightOutOfReach)
+	l.add(never, 18, sightTryAgain)
+	for range 6 {
+		l.look(t, 2, map[lookedKey]int{outOfReach: 1, never: 1})
+		for range mostTries - 1 {
+			l.look(t, 2, map[lookedKey]int{never: 1})
+		}
+		l.look(t, 2, nil)
+		l.expectWait(t, outOfReach, forgetAfter)
+		l.expectWait(t, never, forgetAfter)
+		l.later(forgetAfter)
+	}
 }
 
 // However many processes there are, a turn looks at some of them, and none is left
@@ -149,7 +168,7 @@ func TestLinkedProgramsWaitForThemselves(t *testing.T) {
 func TestLooksAreBounded(t *testing.T) {
 	l := newLooker()
 	for tgid := range uint32(mostLooksInTurn + 1) {
-		l.add(keyFor(tgid+1, "rxa"), tgid, sightForEver)
+		l.add(keyFor(tgid+1, "rxa"), tgid, sightLeftAlone)
 	}
 	seen := map[lookedKey]int{}
 	for turn, want := range []int{mostLooksInTurn, 1, 0} {
@@ -158,7 +177,7 @@ func TestLooksAreBounded(t *testing.T) {
 		if err := l.programs.look(1, list, func(qp userQP) sight {
 			seen[lookedKey{qp.process, qp.device}]++
 			l.looks[lookedKey{qp.process, qp.device}]++
-			return sightForEver
+			return sightLeftAlone
 		}); err != nil {
 			t.Fatal(err)
 		}

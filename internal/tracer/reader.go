@@ -73,6 +73,9 @@ func (t *Tracer) deliver(c verbs.Completion, device uint16) {
 		t.mu.Unlock()
 		c.Device = t.devices.name(device)
 	}
+	if !t.showsOn(c.Queue.Process, c.Device) {
+		return
+	}
 	t.describe(&c.WorkRequest)
 	if c.Queue.Process.InKernel() {
 		c.Poller = kernelThread(c.Poller)

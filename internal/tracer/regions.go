@@ -123,16 +123,26 @@ func (t *Tracer) decideAboutRegistrants() error {
 	}
 	for i := range all {
 		id := all[i].Process
-		if t.registrants[id] {
+		if _, asked := t.registrants[id]; asked {
 			continue
 		}
-		t.registrants[id] = true
+		t.registrants[id] = false
 		t.look(func() {
 			t.cfg.NewProcess(id, "")
-			t.choose(id)
+			t.keepRegistrant(id, t.cfg.TakesProcess(int(id.TGID)))
 		})
 	}
 	return nil
+}
+
+// keepRegistrant keeps an answer apart from those about queues, which were asked for
+// at another moment, and forgets that of a process that has ended meanwhile.
+func (t *Tracer) keepRegistrant(id verbs.ProcessID, taken bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, lives := t.registrants[id]; lives {
+		t.registrants[id] = taken
+	}
 }
 
 // readRegistrations returns what the processes that are traced registered on
@@ -144,7 +154,7 @@ func (t *Tracer) readRegistrations() ([]verbs.Registrations, error) {
 	}
 	var taken []verbs.Registrations
 	for i := range all {
-		if chosen, _ := t.choices.of(all[i].Process); chosen && t.cfg.TakesDevice(all[i].Device) {
+		if t.registrants[all[i].Process] && t.cfg.TakesDevice(all[i].Device) {
 			taken = append(taken, all[i])
 		}
 	}

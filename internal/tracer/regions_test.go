@@ -102,3 +102,28 @@ func TestKernelRegions(t *testing.T) {
 		}
 	}
 }
+
+// What is asked about a process that registered memory, later and perhaps when it has
+// ended, changes nothing about its queues; and it is forgotten with the process.
+func TestRegistrantsAreApart(t *testing.T) {
+	cfg, err := Config{TakesProcess: func(int) bool { return true }}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := verbs.ProcessID{TGID: 42, Incarnation: 7}
+	tr := &Tracer{cfg: cfg, registrants: map[verbs.ProcessID]bool{id: false}}
+	tr.choices.keep(id, true)
+	tr.keepRegistrant(id, false)
+	if !tr.shows(id) {
+		t.Error("queues of a chosen process are not told of any more")
+	}
+	tr.keepRegistrant(id, true)
+	if !tr.registrants[id] {
+		t.Error("the answer was not kept")
+	}
+	delete(tr.registrants, id)
+	tr.keepRegistrant(id, true)
+	if len(tr.registrants) > 0 {
+		t.Error("the answer about a process that has ended was kept")
+	}
+}

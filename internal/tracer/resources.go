@@ -64,6 +64,11 @@ func (r *resources) refresh(ctx context.Context) (changed bool) {
 		return true
 	}
 	side, missing, err := loadCore(ctx, r.bound, r.tracker, strings.Contains(state, userModule))
+	if err != nil && ctx.Err() != nil {
+		// It is not the core that is at fault: the next refresh loads it.
+		r.state = ""
+		return true
+	}
 	if err != nil {
 		r.log.Warn("the control path is not seen in the kernel: CQ numbers, addresses and asynchronous events are missing", "error", err)
 		r.replace(nil, fmt.Errorf("the RDMA core is not probed, queues are traced without it: %w", err))

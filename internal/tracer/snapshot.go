@@ -208,8 +208,8 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	if snapshot.Rejected, err = t.side.readRejected(t.devices.name); err != nil {
 		return verbs.Snapshot{}, err
 	}
-	snapshot.Series = slices.DeleteFunc(snapshot.Series, func(s verbs.Series) bool { return !t.shows(s.Key.Process) })
-	snapshot.Rejected = slices.DeleteFunc(snapshot.Rejected, func(r verbs.RejectedPosts) bool { return !t.shows(r.Process) })
+	snapshot.Series = slices.DeleteFunc(snapshot.Series, func(s verbs.Series) bool { return !t.showsOn(s.Key.Process, s.Key.Device) })
+	snapshot.Rejected = slices.DeleteFunc(snapshot.Rejected, func(r verbs.RejectedPosts) bool { return !t.showsOn(r.Process, r.Device) })
 	if snapshot.Registrations, err = t.readRegistrations(); err != nil {
 		return verbs.Snapshot{}, err
 	}
@@ -234,7 +234,7 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 }
 
 func (t *Tracer) shown(queues []verbs.QueueInfo) []verbs.QueueInfo {
-	return slices.DeleteFunc(queues, func(q verbs.QueueInfo) bool { return !t.shows(q.ID.Process) })
+	return slices.DeleteFunc(queues, func(q verbs.QueueInfo) bool { return !t.showsOn(q.ID.Process, q.Device) })
 }
 
 // describeQueues asks the kernel about the peers, and about what libibverbs did

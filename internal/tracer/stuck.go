@@ -17,7 +17,7 @@ type stuckKey struct {
 func (t *Tracer) reportStuck(now uint64) error {
 	still := map[stuckKey]bool{}
 	err := t.side.forEachQueue(func(_ uint32, q *bpf.TrackerQueue) error {
-		if !t.shows(processOf(&q.Key)) || q.EndedNs != 0 || q.Outstanding == 0 || bpf.TrackerQueueSync(q.Sync) != bpf.TrackerQueueSyncQUEUE_SYNCED {
+		if !t.showsOn(processOf(&q.Key), t.devices.name(q.Device)) || q.EndedNs != 0 || q.Outstanding == 0 || bpf.TrackerQueueSync(q.Sync) != bpf.TrackerQueueSyncQUEUE_SYNCED {
 			return nil
 		}
 		entry, sequence, ok := t.side.oldest(q)

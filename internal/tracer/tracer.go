@@ -84,7 +84,8 @@ type Tracer struct {
 	ended endedQueues
 	// decided are the processes that were asked about in TakesProcess.
 	decided map[verbs.ProcessID]bool
-	// registrants are the processes that registered memory and were asked about.
+	// registrants are the processes that registered memory; true are those that
+	// are traced.
 	registrants map[verbs.ProcessID]bool
 	reported    map[stuckKey]bool
 	// looking are the processes that are being looked into, with a way to ask
@@ -125,6 +126,10 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 	}
 	cache := openCache(cfg)
 	side.verdicts = provider.NewVerdicts(cache)
+	writes, err := newWriteWatch()
+	if err != nil {
+		cfg.Logger.Warn("a library that is overwritten in place while it is probed will break programs", "error", err)
+	}
 	t := &Tracer{
 		cfg:         cfg,
 		log:         cfg.Logger,
@@ -142,7 +147,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		stamps:      newCQEStamps(cfg.Logger),
 		baselines:   newBaselines(side, cfg),
 		peers:       peers{},
-		libraries:   newLibraries(side, kind),
+		libraries:   newLibraries(side, kind, writes),
 		books:       newLedger(),
 		ending:      map[verbs.ProcessID]time.Time{},
 		exited:      map[verbs.ProcessID]bool{},
@@ -197,6 +202,9 @@ func (t *Tracer) begin(ctx context.Context) error {
 		if err := t.followStamps(background); err != nil {
 			return fmt.Errorf("opening the ring buffer of time stamps: %w", err)
 		}
+	}
+	if t.libraries.writes != nil {
+		t.run(t.followWrites)
 	}
 	t.resources.refresh(ctx)
 	t.run(func() { t.watchCore(background) })

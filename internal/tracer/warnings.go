@@ -31,13 +31,15 @@ func newWarnings(log *slog.Logger) *warnings {
 }
 
 // warn tells of something by its reason, of which there are few: no reason is made of
-// what a process chooses.
-func (w *warnings) warn(now time.Time, reason string, args ...any) {
-	if w.isNew(now, reason) {
+// what a process chooses. It says whether it did, other than as a debug line.
+func (w *warnings) warn(now time.Time, reason string, args ...any) (told bool) {
+	told = w.isNew(now, reason)
+	if told {
 		w.log.Warn(reason, args...)
-		return
+	} else {
+		w.log.Debug(reason, args...)
 	}
-	w.log.Debug(reason, args...)
+	return told
 }
 
 func (w *warnings) isNew(now time.Time, reason string) bool {

@@ -36,8 +36,8 @@ type engine interface {
 	// ConsumerName is the name of the module of a consumer in the kernel, "" when
 	// it is not known.
 	ConsumerName(id verbs.ProcessID) string
-	// Impaired says what keeps the tracer from seeing every process, nil when
-	// nothing does.
+	// Impaired says what keeps the tracer from seeing every process, and what from
+	// probing the RDMA core in the kernel; nil when nothing does.
 	Impaired() error
 	// Close detaches every probe. It may be called twice.
 	Close() error

@@ -1,6 +1,7 @@
 package rdmareceiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,9 +189,8 @@ func (r *rdmaReceiver) engineConfig(host host, logger *slog.Logger) engineConfig
 	return cfg
 }
 
-// scopeVersion is the version of this module in the collector's build, which has a
-// version of its own. That is taken where the module is built from a directory: it
-// then has none.
+// scopeVersion is the version of this module in the collector's build. Where the
+// module has none, since it was built from a directory, it is that of the collector.
 func scopeVersion(collector component.BuildInfo) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -199,14 +199,17 @@ func scopeVersion(collector component.BuildInfo) string {
 	return moduleVersion(info.Deps, collector.Version)
 }
 
+// developed is what the go command calls the version of a module of its workspace.
+const developed = "(devel)"
+
 func moduleVersion(dependencies []*debug.Module, otherwise string) string {
 	for _, dependency := range dependencies {
 		switch {
 		case dependency.Path != modulePath:
-		case dependency.Replace == nil:
+		case dependency.Replace != nil:
+			return cmp.Or(dependency.Replace.Version, otherwise)
+		case dependency.Version != developed:
 			return dependency.Version
-		case dependency.Replace.Version != "":
-			return dependency.Replace.Version
 		}
 	}
 	return otherwise

@@ -200,20 +200,28 @@ func (c *collector) kernelObjects() (held kernelObjects) {
 // left counts those that are still in the kernel. Programs and maps are not opened:
 // closing an array of programs leaves a reference to it with a worker, which a busy
 // CPU keeps waiting, and so the next look would find the map again, and the next.
-func (k kernelObjects) left() (n int) {
-	for _, id := range k.programs {
-		if next, err := ebpf.ProgramGetNextID(id - 1); err == nil && next == id {
+func (k kernelObjects) left(t *testing.T) (n int) {
+	t.Helper()
+	count := func(is bool, err error) {
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("asking whether a BPF object is left: %v", err)
+		}
+		if err == nil && is {
 			n++
 		}
+	}
+	for _, id := range k.programs {
+		next, err := ebpf.ProgramGetNextID(id - 1)
+		count(next == id, err)
 	}
 	for _, id := range k.maps {
-		if next, err := ebpf.MapGetNextID(id - 1); err == nil && next == id {
-			n++
-		}
+		next, err := ebpf.MapGetNextID(id - 1)
+		count(next == id, err)
 	}
 	for _, id := range k.links {
-		if l, err := link.NewFromID(id); err == nil {
-			n++
+		l, err := link.NewFromID(id)
+		count(true, err)
+		if err == nil {
 			_ = l.Close()
 		}
 	}
@@ -226,7 +234,7 @@ func (c *collector) checkNothingLeft(held kernelObjects) {
 	require.NotEmpty(c.t, held.programs)
 	require.NotEmpty(c.t, held.maps)
 	require.NotEmpty(c.t, held.links)
-	c.waitUntil("no BPF object of the collector is left", endLimit, func() bool { return held.left() == 0 })
+	c.waitUntil("no BPF object of the collector is left", endLimit, func() bool { return held.left(c.t) == 0 })
 }
 
 // On SIGHUP the collector loads its configuration anew: within five seconds all

@@ -12,10 +12,10 @@ import (
 
 // slowSentence says what was slow, or failed.
 func slowSentence(c *verbs.Completion) string {
-	what := requestPhrase(&c.WorkRequest)
 	if c.Status != verbs.StatusSuccess {
-		return fmt.Sprintf("%s failed after %s: %s", what, rounded(c.Duration()), statusMessage(c))
+		return fmt.Sprintf("%s failed after %s: %s", failedPhrase(&c.WorkRequest), rounded(c.Duration()), statusMessage(c))
 	}
+	what := requestPhrase(&c.WorkRequest)
 	if !c.HasBusy {
 		return fmt.Sprintf("%s took %s", what, rounded(c.Duration()))
 	}
@@ -46,6 +46,14 @@ func requestPhrase(r *verbs.WorkRequest) string {
 	return fmt.Sprintf("%s of %d bytes", r.Operation, r.Bytes) + onDevice(r.Device)
 }
 
+// failedPhrase leaves out a size of 0: a completion with an error tells none.
+func failedPhrase(r *verbs.WorkRequest) string {
+	if r.Bytes == 0 {
+		return r.Operation.String() + onDevice(r.Device)
+	}
+	return requestPhrase(r)
+}
+
 func onDevice(name string) string {
 	if name == "" {
 		return ""
@@ -53,9 +61,11 @@ func onDevice(name string) string {
 	return " on " + name
 }
 
-// rounded keeps three to six digits of a duration.
+// rounded keeps three to six digits of a duration, and whole seconds from 1,000 s on.
 func rounded(d time.Duration) time.Duration {
 	switch {
+	case d >= 1000*time.Second:
+		return d.Round(time.Second)
 	case d >= time.Second:
 		return d.Round(time.Millisecond)
 	case d >= time.Millisecond:

@@ -24,6 +24,13 @@ func TestSlowSentence(t *testing.T) {
 			func(c *verbs.Completion) { c.Status, c.VendorError = 12, 0x81 },
 			"send of 4096 bytes on mlx5_0 failed after 1.235ms: retry_exc_err, vendor error 0x81",
 		},
+		"failed, of a size that is not known": {
+			func(c *verbs.Completion) { c.Status, c.VendorError, c.Bytes = 12, 0x81, 0 },
+			"send on mlx5_0 failed after 1.235ms: retry_exc_err, vendor error 0x81",
+		},
+		"slow without payload": {
+			func(c *verbs.Completion) { c.Bytes = 0 }, "send of 0 bytes on mlx5_0 took 1.235ms",
+		},
 		"the device is not known": {
 			func(c *verbs.Completion) { c.Device, c.Delivered = "", c.Posted+450_123 },
 			"send of 4096 bytes took 450.123µs",
@@ -44,6 +51,21 @@ func TestStuckSentence(t *testing.T) {
 	s.Queue.QPNumber, s.Age = 17, 1_250_000_001*time.Nanosecond
 	if got, want := stuckSentence(&s), "rdma_read of 65536 bytes on mlx5_0 has not completed for 1.25s, 3 outstanding on queue pair 17"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestRounded(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		999 * time.Nanosecond:                "999ns",
+		1_234_567 * time.Nanosecond:          "1.235ms",
+		1_234_567_890 * time.Nanosecond:      "1.235s",
+		999_999_400 * time.Microsecond:       "16m39.999s",
+		1_000_499_000 * time.Microsecond:     "16m40s",
+		100*time.Hour + 600*time.Millisecond: "100h0m1s",
+	} {
+		if got := rounded(d).String(); got != want {
+			t.Errorf("%d ns: %s, want %s", d, got, want)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ type Kernel struct {
 	Tests   []Test `json:"tests"`
 	// Throughput is what was measured, nil when that test did not run.
 	Throughput []Throughput `json:"throughput,omitempty"`
-	// KernelVerbs is, too, of work in the kernel.
+	// KernelVerbs is what tracing cost work in the kernel, nil when that test did not run.
 	KernelVerbs []KernelVerbs `json:"kernel_verbs,omitempty"`
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles the kernel module siw, soft-iWARP, from Debian's packages, in a root that
 # has a compiler and the headers of the kernel, and leaves it there in build/siw.ko.
-# To be run in a mount namespace of its own.
+# To be run in mount and PID namespaces of its own.
 #
 #   siw.sh RELEASE SOURCE_DEB ROOT
 set -euo pipefail

@@ -101,6 +101,19 @@ func (c *collector) consumersSettle(ctx context.Context, polled uint64, services
 	return nil
 }
 
+// entrySkipped and returnSkipped are the reasons of losses for which a program at the
+// entry of a verb in the kernel did not run, or one at its return.
+const entrySkipped, returnSkipped = "kernel_entry_skipped", "kernel_return_skipped"
+
+// lossesFor returns how many losses the collector has counted for any of the reasons.
+func (c *collector) lossesFor(ctx context.Context, reasons ...string) (total float64, err error) {
+	telemetry, err := c.telemetry(ctx)
+	for _, reason := range reasons {
+		total += telemetry.Total(otlp.Match{Metric: "otelcol_rdma_losses", Attributes: map[string]string{"reason": reason}})
+	}
+	return total, err
+}
+
 // waitsForDevice returns which share of the time of a service's requests was in
 // the device, where it has to be while the wire is slow: the interrupt tells when
 // a completion was there, and the poll follows it.
@@ -144,7 +157,7 @@ func (c *collector) describeConsumers(ctx context.Context, polled uint64, ios fl
 	}
 	how, _ := probesKernelVerbs(telemetry)
 	words += "; by " + how
-	for _, reason := range []string{"kernel_entry_skipped", "kernel_return_skipped", "entry_not_seen"} {
+	for _, reason := range []string{entrySkipped, returnSkipped, "entry_not_seen"} {
 		n := telemetry.Total(otlp.Match{Metric: "otelcol_rdma_losses", Attributes: map[string]string{"reason": reason}})
 		words += fmt.Sprintf("; %s %.0f", reason, n)
 	}

@@ -104,14 +104,23 @@ func measureNVMe(ctx context.Context, rounds int) (rates []float64, programs []r
 		rates = append(rates, rate)
 	}
 	after, errAfter := verbProgramCosts(ctx)
-	err = errors.Join(err, errAfter, n.disconnect(ctx))
+	programs, errCosts := costsSince(before, after)
+	return rates, programs, errors.Join(err, errAfter, errCosts, n.disconnect(ctx))
+}
+
+// costsSince is what programs did between two accounts, by name. Programs that were
+// loaded anew meanwhile began at 0: that is an error.
+func costsSince(before, after map[string]report.ProgramCost) (programs []report.ProgramCost, err error) {
 	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if after[name].Runs < before[name].Runs || after[name].Nanoseconds < before[name].Nanoseconds {
+			return nil, fmt.Errorf("the account of %s fell: %+v, before %+v", name, after[name], before[name])
+		}
 		p := report.ProgramCost{Name: name, Runs: after[name].Runs - before[name].Runs, Nanoseconds: after[name].Nanoseconds - before[name].Nanoseconds}
 		if p.Runs > 0 {
 			programs = append(programs, p)
 		}
 	}
-	return rates, programs, err
+	return programs, nil
 }
 
 // readRate reads so many pages, one after the other and past the page cache, and

@@ -68,6 +68,10 @@ func nfsIsSeen(ctx context.Context, g *Guest) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	skippedBefore, err := c.lossesFor(ctx, entrySkipped)
+	if err != nil {
+		return "", err
+	}
 	w, err := g.startCQWitness()
 	if err != nil {
 		return "", err
@@ -85,7 +89,7 @@ func nfsIsSeen(ctx context.Context, g *Guest) (string, error) {
 	if err := c.consumersSettle(ctx, polled, nfsModule); err != nil {
 		return "", err
 	}
-	words, err := c.readsOfServer(ctx, blocks)
+	words, err := c.readsOfServer(ctx, blocks, skippedBefore)
 	if err != nil {
 		return "", err
 	}
@@ -102,20 +106,20 @@ func nfsIsSeen(ctx context.Context, g *Guest) (string, error) {
 
 // readsOfServer checks that the server read each block that the client wrote. Of a
 // post that the kernel ran no program for nothing is known but that it completed;
-// that it was one of those is counted.
-func (c *collector) readsOfServer(ctx context.Context, blocks float64) (string, error) {
-	telemetry, err := c.telemetry(ctx)
+// that it was one of those is counted, from skippedBefore on.
+func (c *collector) readsOfServer(ctx context.Context, blocks, skippedBefore float64) (string, error) {
+	skipped, err := c.lossesFor(ctx, entrySkipped)
 	if err != nil {
 		return "", err
 	}
-	skipped := telemetry.Total(otlp.Match{Metric: "otelcol_rdma_losses", Attributes: map[string]string{"reason": "kernel_entry_skipped"}})
+	skipped -= skippedBefore
 	reads := c.total(completionsOf(nfsModule, serverDevice, "rdma_read"))
 	unknown := c.total(completionsOf(nfsModule, serverDevice, "unknown"))
 	if reads+unknown < blocks || unknown > skipped {
 		return "", fmt.Errorf("the server completed %.0f reads and %.0f that are not known for %.0f blocks that were written; the kernel skipped a program %.0f times",
 			reads, unknown, blocks, skipped)
 	}
-	return fmt.Sprintf("%.0f reads of the server, and %.0f of which the post was not seen; kernel_entry_skipped %.0f", reads, unknown, skipped), nil
+	return fmt.Sprintf("%.0f reads of the server, and %.0f of which the post was not seen; "+entrySkipped+" %.0f", reads, unknown, skipped), nil
 }
 
 func serveNFS(ctx context.Context) error {

@@ -24,8 +24,8 @@ type skipError string
 
 func (e skipError) Error() string { return string(e) }
 
-// testTimeout bounds one test. The longest takes about a minute on an idle
-// machine.
+// testTimeout bounds one test. The longest, that of rights, takes about a minute and
+// a half where no other guest runs.
 const testTimeout = 6 * time.Minute
 
 // All returns every test in the order of running. They share collectors where
