@@ -5,6 +5,7 @@
 #include "counters.h"
 #include "device.h"
 #include "knobs.h"
+#include "library.h"
 #include "maps/entry_spans.h"
 #include "maps/slow_events.h"
 #include "measure.h"
@@ -83,6 +84,7 @@ static __noinline void report_slow(struct queue *queue, struct thread *thread)
 	event->status = unit->status;
 	event->known_stages = unit->known_stages;
 	event->has_busy = unit->has_busy;
+	note_slow(queue->library);
 	if (bpf_ringbuf_output(&slow_events, event, sizeof(*event), wakeup_flag()))
 		count(LOSS_EVENT_DROPPED);
 }

@@ -333,6 +333,7 @@ type TrackerLibrary struct {
 	Duplicates uint64
 	Keeper     uint64
 	Suspicions uint64
+	Slow       uint64
 	BusiestNs  uint64
 	Unmarked   [3]uint64
 	Dropped    uint32

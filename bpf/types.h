@@ -491,6 +491,7 @@ struct library {
 	 * through another path. */
 	__u64 duplicates, keeper;
 	__u64 suspicions; /* completions of synced queues that did not add up */
+	__u64 slow;	  /* units that were reported as slow */
 	__u64 busiest_ns; /* the most that one thread paid since the last look */
 	/* Posts that were seen to fail by what they returned and passed no site. */
 	__u64 unmarked[POST_FUNCTIONS];

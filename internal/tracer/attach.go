@@ -59,6 +59,8 @@ type attachment struct {
 	credit   credit
 	failures int
 	off      bool
+	// slow is how many completions of the library had been slow at the last turn.
+	slow uint64
 	// hit says that a process has called its functions.
 	hit bool
 	// extended is set once objects of the extended verbs were seen.

@@ -277,3 +277,16 @@ func Links(t *Tracer) int {
 
 // Freed reports whether the maps are.
 func Freed(t *Tracer) bool { return t.side.maps.Processes.FD() < 0 }
+
+// Looks reports whether the entry of a poll_cq is probed beside its sites at
+// present.
+func Looks(t *Tracer) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.libraries.attachments {
+		if a.gathersEvidence() {
+			return true
+		}
+	}
+	return false
+}
