@@ -121,6 +121,14 @@ func (a *attachment) gathersEvidence() bool {
 	return slices.ContainsFunc(a.polls, func(f *pollFunction) bool { return f.evidence.open })
 }
 
+// paysForEvidence says whether what its threads paid since the last turn is for
+// that.
+func (a *attachment) paysForEvidence() bool {
+	return slices.ContainsFunc(a.polls, func(f *pollFunction) bool {
+		return f.ladder.mode == modeSite && (f.evidence.open || f.evidence.leaving)
+	})
+}
+
 // compares says whether completion sites are being compared with entry and
 // return.
 func (a *attachment) compares() bool {

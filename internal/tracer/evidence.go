@@ -17,15 +17,15 @@ import (
 
 const (
 	// evidenceTime is how long the probe stands. Taking it off takes some tens
-	// of milliseconds more, in which it costs and tells nothing.
+	// of milliseconds more, in which it tells nothing, and costs as much.
 	evidenceTime = 200 * time.Millisecond
 	// evidenceEvery is the least time from one to the next, and evidencePart
 	// the part of a thread's budget that it may take.
 	evidenceEvery = 10 * time.Second
 	evidencePart  = 0.25
 	// evidenceSaved is the most of that budget that is saved up, in which moments
-	// follow one another sooner while something is slow: three of them, of a
-	// thread that does nothing but poll.
+	// follow one another sooner while something is slow: two or three of them, of
+	// a thread that does nothing but poll.
 	evidenceSaved = 3 * evidenceTime
 	// soonEvery is the least time from one to the next out of turn.
 	soonEvery = time.Second - evidenceTime
@@ -34,6 +34,8 @@ const (
 // evidence decides when entries are probed beside sites. It touches no probe.
 type evidence struct {
 	open bool
+	// leaving says that the probe may still have cost something since the last turn.
+	leaving bool
 	// since is when it was opened or closed.
 	since time.Time
 	next  time.Time
@@ -61,7 +63,8 @@ func newEvidence(every time.Duration, now time.Time) evidence {
 
 // begin is told that no entries are probed beside sites from now on.
 func (e *evidence) begin(now time.Time) {
-	e.open, e.since, e.next = false, now, now.Add(e.every)
+	e.leaving, e.open = e.open, false
+	e.since, e.next = now, now.Add(e.every)
 }
 
 // turn says whether to probe entries, from now on. spent is what the busiest
@@ -88,11 +91,11 @@ func (e *evidence) turn(now time.Time, spent time.Duration, ratio float64, wante
 // save keeps the account of what evidence costs.
 func (e *evidence) save(now time.Time, spent time.Duration, ratio float64) {
 	e.saved += time.Duration(float64(now.Sub(e.seen)) * ratio * evidencePart)
-	if e.open && !e.free {
+	if (e.open || e.leaving) && !e.free {
 		e.saved -= spent
 	}
 	e.saved = min(e.saved, evidenceSaved)
-	e.seen = now
+	e.seen, e.leaving = now, false
 }
 
 // gatherEvidence opens and closes the probe on the entry of a poll_cq that is

@@ -56,6 +56,46 @@ func TestLooksWhileSlow(t *testing.T) {
 	}
 }
 
+// Looks tell a thread that polls another Completion Queue, and this one late, from
+// one that polls nothing.
+func TestLooksTellWhatIsPolled(t *testing.T) {
+	beside(t)
+	tr := startTracer(t, tracer.EvidenceEvery(everything, 200*time.Millisecond))
+	collected := collect(tr)
+	reachSites(t, tr)
+	for _, c := range []struct {
+		scenario  string
+		elsewhere bool
+	}{{"starved-cq", true}, {"busy-poller", false}} {
+		t.Run(c.scenario, func(t *testing.T) {
+			r := followWith(t, tr, collected, c.scenario, "--late-us", "3000", "--seconds", "4")
+			r.checkBooks()
+			right, late := 0, 0
+			for _, p := range r.checkPairs() {
+				poll := p.seen.Stages[verbs.StagePoll]
+				// Where the thread lost its CPU it polled nothing.
+				if !p.seen.HasElsewhere || poll < 2*time.Millisecond || p.seen.PollerScheduling.Runnable > poll/10 {
+					continue
+				}
+				late++
+				if (p.seen.Elsewhere > poll/2) == c.elsewhere {
+					right++
+				}
+			}
+			t.Logf("of %d that were polled late %d are told right", late, right)
+			// What is told of other queues is a lower bound: an interrupt is a
+			// pause, too.
+			least := late * 9 / 10
+			if c.elsewhere {
+				least = late / 2
+			}
+			if late < 5 || right < least {
+				t.Error("what the thread polled is not known")
+			}
+		})
+	}
+}
+
 // watchLooks runs a workload to its end and counts the looks that begin.
 func watchLooks(tr *tracer.Tracer, w *workload) (begun int) {
 	w.t.Helper()

@@ -121,3 +121,17 @@ func TestEvidenceOfDrain(t *testing.T) {
 		t.Errorf("%v are left of %v", l.saved, saved)
 	}
 }
+
+// Taking the probe off costs, too.
+func TestEvidencePaysForLeaving(t *testing.T) {
+	l := newLooks(0.1)
+	l.turn(epoch, 0, 0.1, occasion{})
+	l.turn(epoch.Add(soonEvery), 0, 0.1, occasion{slow: true})
+	l.turn(epoch.Add(time.Second), evidenceTime, 0.1, occasion{})
+	before := l.saved
+	l.turn(epoch.Add(time.Second), 80*time.Millisecond, 0.1, occasion{})
+	l.turn(epoch.Add(time.Second), 40*time.Millisecond, 0.1, occasion{})
+	if got := before - l.saved; got != 80*time.Millisecond {
+		t.Errorf("%v were paid for leaving, want 80 ms", got)
+	}
+}

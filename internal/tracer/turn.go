@@ -87,7 +87,7 @@ func (t *Tracer) govern(a *attachment, now time.Time, spent time.Duration, settl
 	before := a.schedule.governed
 	held := bounds{threadRatio: t.cfg.MaxThreadCPURatio, share: t.agent.share}
 	verifying := a.credit.covers(a.compares(), spent, now.Sub(a.schedule.seen), held)
-	move := a.schedule.turn(now, spent, verifying || a.gathersEvidence(), held)
+	move := a.schedule.turn(now, spent, verifying || a.paysForEvidence(), held)
 	if a.schedule.governed != before {
 		t.logSchedule(a)
 	}

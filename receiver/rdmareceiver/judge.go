@@ -17,6 +17,10 @@ const (
 	// incidentHolding is for how long an incident without a cause may become that of
 	// one.
 	incidentHolding = 5 * time.Second
+	// incidentPatience is how long one without a cause is kept back. With the two
+	// seconds that a completion is held, and the second of a window, that is within
+	// the five seconds in which a verdict is due.
+	incidentPatience = 2 * time.Second
 	// incidentRepeat is the least time between two updates that bring nothing but
 	// counts.
 	incidentRepeat = 10 * time.Second
@@ -41,7 +45,8 @@ func newJudge(causes []diagnose.Cause, peerAddresses bool, ids idSource) *judge 
 		j.byName[causes[i].Name] = &causes[i]
 	}
 	j.book = incident.New(incident.Config{
-		Silence: incidentSilence, Holding: incidentHolding, Repeat: incidentRepeat, MaxOpen: maxIncidents,
+		Silence: incidentSilence, Holding: incidentHolding, Patience: incidentPatience,
+		Repeat: incidentRepeat, MaxOpen: maxIncidents,
 		PerProcess: j.perProcess,
 		NewID:      func() string { return newIncidentID(ids) },
 	})
