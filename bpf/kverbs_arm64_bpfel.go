@@ -66,6 +66,9 @@ type KverbsCq struct {
 	Poller      uint32
 	Shared      uint32
 	ScheduledNs uint64
+	PausedNs    uint64
+	Looker      uint32
+	Pad         uint32
 }
 
 type KverbsCqKey struct {
@@ -108,6 +111,7 @@ type KverbsLibrary struct {
 	Duplicates uint64
 	Keeper     uint64
 	Suspicions uint64
+	Slow       uint64
 	BusiestNs  uint64
 	Unmarked   [3]uint64
 	Dropped    uint32
@@ -318,6 +322,7 @@ type KverbsThread struct {
 	LookInstruction uint64
 	LookCq          uint64
 	LookNs          uint64
+	LookPausedNs    uint64
 	SampledNs       uint64
 	Poller          struct {
 		_             structs.HostLayout
@@ -326,6 +331,7 @@ type KverbsThread struct {
 		OffSince      uint64
 		OffStart      uint64
 		OffEnd        uint64
+		AwaitsNs      uint64
 		InterruptedNs [2]uint64
 	}
 	Recent [16]uint32
@@ -367,13 +373,14 @@ type KverbsThread struct {
 			DlidPathBits uint8
 			Pad          uint16
 		}
-		Steps     uint32
-		Unordered uint32
-		QueueTold uint32
-		_         [4]byte
-		CqeStamp  uint64
-		HasCqe    uint32
-		Pad       uint32
+		Steps        uint32
+		Unordered    uint32
+		QueueTold    uint32
+		_            [4]byte
+		CqeStamp     uint64
+		ElsewhereNs  uint64
+		HasCqe       uint32
+		HasElsewhere uint32
 	}
 	Unit struct {
 		_           structs.HostLayout
@@ -485,7 +492,7 @@ type KverbsThread struct {
 		PollTid     uint32
 		PollCpu     uint32
 		Lkey        uint32
-		Pad         uint32
+		ElsewhereUs uint32
 		PollComm    [16]int8
 		Poller      struct {
 			_             structs.HostLayout

@@ -51,3 +51,12 @@ static __always_inline void suspect(__u32 cookie)
 	if (library)
 		__sync_fetch_and_add(&library->suspicions, 1);
 }
+
+/* Something was slow: if polls are not seen, user space looks at them. */
+static __always_inline void note_slow(__u32 cookie)
+{
+	struct library *library = library_at(cookie);
+
+	if (library)
+		__sync_fetch_and_add(&library->slow, 1);
+}

@@ -52,8 +52,9 @@ struct delivery {
 	__u32 unordered;  /* another thread may deliver what comes before it */
 	__u32 queue_told; /* enum queue_told: what the device says of a failed completion */
 	__u64 cqe_stamp;  /* see cqe.h */
+	__u64 elsewhere_ns; /* since short_poll_ns: see look.h */
 	__u32 has_cqe;	  /* the CQ entry was read */
-	__u32 pad;
+	__u32 has_elsewhere;
 };
 
 static __always_inline __u64 clamp_ns(__u64 value, __u64 low, __u64 high)

@@ -226,6 +226,7 @@ static __always_inline void deliver_batch(struct thread *thread, struct cq *cq, 
 	delivery->short_poll_ns = short_poll_ns < thread->poll.entry_ns ? short_poll_ns
 									: thread->poll.entry_ns;
 	delivery->evidence_ns = ~0ULL;
+	delivery->has_elsewhere = 0;
 	delivery->steps = SEARCH_STEPS;
 	delivery->now = bpf_ktime_get_ns();
 	LOOP(deliver_completion, &batch);

@@ -5,6 +5,7 @@
 #include "counters.h"
 #include "device.h"
 #include "knobs.h"
+#include "library.h"
 #include "maps/entry_spans.h"
 #include "maps/slow_events.h"
 #include "measure.h"
@@ -36,6 +37,21 @@ static __always_inline void copy_span(struct slow_event *event, struct queue *qu
 		__builtin_memset(event->trace_id, 0, sizeof(event->trace_id));
 		__builtin_memset(event->span_id, 0, sizeof(event->span_id));
 	}
+}
+
+/* What the thread polled before the post is no part of the stage. */
+static __always_inline __u32 polled_elsewhere_us(const struct delivery *delivery,
+						 const struct unit *unit)
+{
+	__u64 before = unit->posted_ns > unit->short_poll_ns
+			       ? unit->posted_ns - unit->short_poll_ns
+			       : 0;
+	__u64 elsewhere = delivery->elsewhere_ns;
+
+	if (!delivery->has_elsewhere || !unit->short_poll_ns)
+		return ELSEWHERE_UNKNOWN;
+	elsewhere = elsewhere > before ? elsewhere - before : 0;
+	return elsewhere / 1000 < ELSEWHERE_UNKNOWN ? elsewhere / 1000 : ELSEWHERE_UNKNOWN;
 }
 
 /* The record is made before there is room for it in the ring buffer: a thread that
@@ -71,7 +87,7 @@ static __noinline void report_slow(struct queue *queue, struct thread *thread)
 	event->poll_tid = delivery->caller.tid;
 	event->poll_cpu = bpf_get_smp_processor_id();
 	event->lkey = unit->lkey;
-	event->pad = 0;
+	event->elsewhere_us = polled_elsewhere_us(delivery, unit);
 	__builtin_memset(event->poll_comm, 0, sizeof(event->poll_comm));
 	if (is_thread(delivery->caller.tid))
 		bpf_get_current_comm(event->poll_comm, sizeof(event->poll_comm));
@@ -83,6 +99,7 @@ static __noinline void report_slow(struct queue *queue, struct thread *thread)
 	event->status = unit->status;
 	event->known_stages = unit->known_stages;
 	event->has_busy = unit->has_busy;
+	note_slow(queue->library);
 	if (bpf_ringbuf_output(&slow_events, event, sizeof(*event), wakeup_flag()))
 		count(LOSS_EVENT_DROPPED);
 }

@@ -104,6 +104,7 @@ type ResourcesLibrary struct {
 	Duplicates uint64
 	Keeper     uint64
 	Suspicions uint64
+	Slow       uint64
 	BusiestNs  uint64
 	Unmarked   [3]uint64
 	Dropped    uint32

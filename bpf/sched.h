@@ -38,6 +38,7 @@ static __always_inline void note_off(struct poller *poller, struct task_struct *
 		/* What was before says nothing of what it finds when woken. */
 		poller->off_since = 0;
 		poller->off_end = 0;
+		poller->awaits_ns = now;
 		return;
 	}
 	poller->off_since = now;

@@ -156,6 +156,9 @@ type TrackerCq struct {
 	Poller      uint32
 	Shared      uint32
 	ScheduledNs uint64
+	PausedNs    uint64
+	Looker      uint32
+	Pad         uint32
 }
 
 type TrackerCqFunction uint32
@@ -333,6 +336,7 @@ type TrackerLibrary struct {
 	Duplicates uint64
 	Keeper     uint64
 	Suspicions uint64
+	Slow       uint64
 	BusiestNs  uint64
 	Unmarked   [3]uint64
 	Dropped    uint32
@@ -361,6 +365,7 @@ type TrackerPoller struct {
 	OffSince      uint64
 	OffStart      uint64
 	OffEnd        uint64
+	AwaitsNs      uint64
 	InterruptedNs [2]uint64
 }
 
@@ -648,7 +653,7 @@ type TrackerSlowEvent struct {
 	PollTid     uint32
 	PollCpu     uint32
 	Lkey        uint32
-	Pad         uint32
+	ElsewhereUs uint32
 	PollComm    [16]int8
 	Poller      TrackerScheduling
 	Poster      TrackerScheduling
@@ -779,6 +784,7 @@ type TrackerThread struct {
 	LookInstruction uint64
 	LookCq          uint64
 	LookNs          uint64
+	LookPausedNs    uint64
 	SampledNs       uint64
 	Poller          TrackerPoller
 	Recent          [16]uint32
@@ -820,13 +826,14 @@ type TrackerThread struct {
 			DlidPathBits uint8
 			Pad          uint16
 		}
-		Steps     uint32
-		Unordered uint32
-		QueueTold uint32
-		_         [4]byte
-		CqeStamp  uint64
-		HasCqe    uint32
-		Pad       uint32
+		Steps        uint32
+		Unordered    uint32
+		QueueTold    uint32
+		_            [4]byte
+		CqeStamp     uint64
+		ElsewhereNs  uint64
+		HasCqe       uint32
+		HasElsewhere uint32
 	}
 	Unit struct {
 		_           structs.HostLayout

@@ -213,6 +213,9 @@ struct cq {
 	__u32 poller;	     /* the first thread whose poll was seen to return */
 	__u32 shared;	     /* another one polls it, too */
 	__u64 scheduled_ns;  /* of the kernel: when an interrupt last asked for a poll */
+	__u64 paused_ns;     /* look_paused_ns of the thread at that short poll, see look.h */
+	__u32 looker;	     /* the thread */
+	__u32 pad;
 };
 
 struct device {
@@ -420,6 +423,7 @@ struct poller {
 	__u32 pad;
 	__u64 off_since; /* 0 while it runs */
 	__u64 off_start, off_end;
+	__u64 awaits_ns; /* when it last began to sleep until something happens */
 	__u64 interrupted_ns[2]; /* since when, see interruption.h; 0: it is not */
 };
 
@@ -491,6 +495,7 @@ struct library {
 	 * through another path. */
 	__u64 duplicates, keeper;
 	__u64 suspicions; /* completions of synced queues that did not add up */
+	__u64 slow;	  /* units that were reported as slow */
 	__u64 busiest_ns; /* the most that one thread paid since the last look */
 	/* Posts that were seen to fail by what they returned and passed no site. */
 	__u64 unmarked[POST_FUNCTIONS];
@@ -499,6 +504,8 @@ struct library {
 	__u32 linked;  /* libibverbs is a part of it: of its QPs only the kernel tells */
 	__u32 pad;
 };
+
+#define ELSEWHERE_UNKNOWN 0xffffffff
 
 struct slow_event {
 	__u64 incarnation;
@@ -523,7 +530,8 @@ struct slow_event {
 	__u32 post_tid, post_cpu;
 	__u32 poll_tid, poll_cpu;
 	__u32 lkey; /* of the request that completed */
-	__u32 pad;
+	/* For how much of STAGE_POLL, at least, the thread polled other CQs. */
+	__u32 elsewhere_us; /* ELSEWHERE_UNKNOWN: not known */
 	char poll_comm[16];
 	struct scheduling poller, poster; /* of one thread it is in poller alone */
 	__u16 device;

@@ -37,7 +37,7 @@ func judgeMemoryRegistration(b *Burst) Judgement {
 	case !b.scheduled():
 		return b.unscheduled()
 	}
-	l := b.ownLateness(awayFromCode)
+	l := b.ownLateness(free(awayFromCode))
 	if l.grade() == None {
 		return judgeUnlookedRegistration(b)
 	}

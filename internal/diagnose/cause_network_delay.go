@@ -42,8 +42,10 @@ func judgeNetworkDelay(b *Burst) Judgement {
 		c.opposes("requests", None, "requests failed, or none came through")
 		return c.not()
 	}
+	if !c.looks() {
+		return lacking(missingLook)
+	}
 	c.limit(Likely)
-	c.needLook()
 	c.needOnCPU()
 	c.weighTroubles()
 	c.weighSpecific()
@@ -59,16 +61,19 @@ func judgeNetworkDelay(b *Burst) Judgement {
 	return c.is(Likely, 1-c.host.late)
 }
 
-// needLook wants it seen that the poller looked: a thread that is on a CPU and does
-// something else looks the same otherwise.
-func (c *networkCase) needLook() {
-	switch {
-	case c.host.looked() || c.host.lookedAtSome():
-	case c.polledOthers():
-		c.supports("neighbours.cq", "%d other queue pairs on the same Completion Queue were polled and hardly slow", c.Neighbours.ActiveOfCQ)
-	default:
-		c.limit(Possible)
+// looks reports whether it was seen that the poller looked, at least for a part of
+// the time that it had: a thread that is on a CPU and does something else looks the
+// same otherwise.
+func (c *networkCase) looks() bool {
+	if c.host.looked() || c.host.lookedAtSome() {
+		return true
 	}
+	if c.polledOthers() {
+		c.supports("neighbours.cq", "%d other queue pairs on the same Completion Queue were polled and hardly slow", c.Neighbours.ActiveOfCQ)
+		return true
+	}
+	c.limit(Possible)
+	return !c.host.known || c.host.outside > hardly
 }
 
 // needOnCPU is stricter than what holds for causes that are counted.

@@ -11,7 +11,7 @@ func pollerBusyCause() Cause {
 			"The polling thread had its CPU to itself meanwhile: it was not preempted, asleep, stopped or interrupted.",
 		},
 		Against: []string{
-			"It took completions from another Completion Queue, whose requests were not slow: see completion_queue_starved.",
+			"It polled another Completion Queue meanwhile, or took completions from one whose requests were not slow: see completion_queue_starved.",
 			"Memory was registered for as long: see memory_registration.",
 			"A hypervisor took the CPU away.",
 		},
@@ -30,15 +30,25 @@ func judgePollerBusy(b *Burst) Judgement {
 	if !b.scheduled() {
 		return b.unscheduled()
 	}
-	l := b.ownLateness(away)
+	l := b.ownLateness(busy)
 	o := gradedBy(l)
 	if o.Confidence == None {
 		return b.lackingLook()
 	}
 	o.limit(Likely)
 	o.supports("stage.poll", "for %s of the excess time the polling thread was on its CPU and did not poll, up to %s of a request", percentage(l.Explains()), short(l.Longest))
+	o.weighWatched(l)
 	o.weighSteal(b, l)
 	o.weighRegistrations(b, l)
+	if !b.knowsElsewhere() {
+		o.weighNeighbours(b)
+	}
+	return o.Judgement
+}
+
+// weighNeighbours guesses from the thread's other Completion Queues whether it may
+// have polled those.
+func (o *opinion) weighNeighbours(b *Burst) {
 	switch n := b.Neighbours; {
 	case n.QueuePairs == 0:
 		o.misses(Possible, missingNeighbours)
@@ -49,7 +59,6 @@ func judgePollerBusy(b *Burst) Judgement {
 	case n.SlowOfThread > 0:
 		o.supports("neighbours.thread", "%d of %d queue pairs of its other Completion Queues were slow as well", n.SlowOfThread, n.ActiveOfThread)
 	}
-	return o.Judgement
 }
 
 // elsewhere reports whether the thread may take completions of queue pairs of which

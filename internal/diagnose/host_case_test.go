@@ -90,6 +90,19 @@ func lookedAt(post, queue, device, poll time.Duration) stages {
 	return stages{verbs.StagePost: post, verbs.StageQueue: queue, verbs.StageDevice: device, verbs.StagePoll: poll}
 }
 
+// watchedSome is a burst of n requests that were polled late by that, of the first
+// of which the polls were seen.
+func watchedSome(some, n int, poll time.Duration, edits ...func(*verbs.Completion)) *Burst {
+	b := slowOnes(n, unlooked(poll))
+	copy(b.Slow, slowOnes(some, lookedAt(usec, 0, 5*usec, poll), edits...).Slow)
+	return b
+}
+
+// polledOthers has the thread poll other Completion Queues for so long.
+func polledOthers(d time.Duration) func(*verbs.Completion) {
+	return func(c *verbs.Completion) { c.Elsewhere, c.HasElsewhere = d, true }
+}
+
 var hog = verbs.Thread{TID: 99, CPU: 3, Name: "stress-ng"}
 
 // stuckOne is a burst of one send that has been outstanding for that long.

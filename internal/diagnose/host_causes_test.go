@@ -135,9 +135,14 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 			"threads not known": {with(slowOnes(5, lookedAt(usec, 0, 5*usec, 3*msec)), otherCQ(0, 0), func(b *Burst) {
 				b.Neighbours.ThreadsKnown, b.Neighbours.Slow = false, 1
 			}), "completion_queue_starved", Possible},
-			"once": {with(slowOnes(1, lookedAt(usec, 0, 5*usec, 3*msec)), otherCQ(4, 0)), "completion_queue_starved", Possible},
+			"once":                      {with(slowOnes(1, lookedAt(usec, 0, 5*usec, 3*msec)), otherCQ(4, 0)), "completion_queue_starved", Possible},
+			"once, and it was seen":     {with(slowOnes(1, lookedAt(usec, 0, 5*usec, 3*msec), polledOthers(2900*usec)), otherCQ(0, 0)), "completion_queue_starved", Likely},
+			"seen of some":              {with(watchedSome(3, 12, 3*msec, polledOthers(2900*usec)), otherCQ(0, 0)), "completion_queue_starved", Likely},
+			"the others are slow, too":  {with(slowOnes(3, lookedAt(usec, 0, 5*usec, 3*msec), polledOthers(2900*usec)), otherCQ(4, 3)), "completion_queue_starved", Likely},
+			"it polled others for half": {with(slowOnes(3, lookedAt(usec, 0, 5*usec, 3*msec), polledOthers(1600*usec)), otherCQ(0, 0)), "completion_queue_starved", Possible},
 		},
 		isNot: map[string]hostCase{
+			"it polled none":     {with(slowOnes(5, lookedAt(usec, 0, 5*usec, 3*msec), polledOthers(0)), otherCQ(4, 0)), "poller_busy", None},
 			"no other one":       {slowOnes(5, lookedAt(usec, 0, 5*usec, 3*msec)), "poller_busy", None},
 			"polls are not seen": {with(slowOnes(5, unlooked(3*msec)), otherCQ(4, 0)), Unknown, None},
 			"its own CQ is fine": {with(slowOnes(5, lookedAt(usec, 0, 5*usec, 3*msec)), otherCQ(4, 0), func(b *Burst) { b.Neighbours.SlowOfCQ = 0 }), "completion_queue_starved", Possible},
@@ -211,7 +216,9 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 	},
 	"poller_busy": {
 		is: map[string]hostCase{
-			"computes": {slowOnes(3, lookedAt(usec, 0, 5*usec, 3*msec)), "poller_busy", Likely},
+			"computes":                      {slowOnes(3, lookedAt(usec, 0, 5*usec, 3*msec)), "poller_busy", Likely},
+			"computes, seen of some":        {watchedSome(3, 12, 3*msec), "poller_busy", Likely},
+			"computes, and polls no others": {with(slowOnes(1, lookedAt(usec, 0, 5*usec, 3*msec), polledOthers(0)), otherCQ(4, 0)), "poller_busy", Likely},
 			"other queues, threads unknown": {with(slowOnes(3, lookedAt(usec, 0, 5*usec, 3*msec)), func(b *Burst) {
 				b.Neighbours.ThreadsKnown, b.Neighbours.Slow = false, 1
 			}), "poller_busy", Possible},
@@ -220,10 +227,17 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 		},
 		isNot: map[string]hostCase{
 			"polls are not seen":      {slowOnes(3, unlooked(3*msec)), Unknown, None},
+			"polls of too few seen":   {watchedSome(2, 20, 3*msec), Unknown, None},
 			"polls found nothing":     {slowOnes(3, lookedAt(usec, 0, 3*msec, usec)), Unknown, None},
 			"absences may be missing": {slowOnes(3, lookedAt(usec, 0, 5*usec, 3*msec), func(c *verbs.Completion) { c.PollerScheduling.Whole = false }), Unknown, None},
 		},
 		looksLike: map[string]hostCase{
+			"starved, and seen": {with(slowOnes(5, lookedAt(usec, 0, 5*usec, 3*msec), polledOthers(2900*usec)), otherCQ(4, 0)), "completion_queue_starved", None},
+			"off its CPU where it was not watched": {with(watchedSome(3, 12, 3*msec), func(b *Burst) {
+				for i := 3; i < len(b.Slow); i++ {
+					while(verbs.Scheduling{Runnable: 2980 * usec})(&b.Slow[i])
+				}
+			}), "poller_preempted", Possible},
 			"starved":     {with(slowOnes(5, lookedAt(usec, 0, 5*usec, 3*msec)), otherCQ(4, 0)), "completion_queue_starved", Possible},
 			"preempted":   {slowOnes(5, lookedAt(usec, 0, 5*usec, 4*msec), while(verbs.Scheduling{Runnable: 4 * msec})), "poller_preempted", None},
 			"interrupted": {slowOnes(3, lookedAt(usec, 0, 5*usec, 400*usec), while(verbs.Scheduling{Interrupted: 390 * usec})), "poller_interrupted", None},

@@ -49,6 +49,9 @@ type lateness struct {
 	// Inferred is true when of some request it is not known when the thread last
 	// looked in vain, and that it was late follows from when it came back.
 	Inferred bool
+	// Watched counts the requests whose polls were seen, where those stand for
+	// others too; else it is 0.
+	Watched int
 }
 
 // measure sums over a burst what a mechanism took of each request.
@@ -157,17 +160,6 @@ func (b *Burst) lookedLateness(of kind) lateness {
 			return 0
 		}
 		return min(of(&c.PollerScheduling), c.Stages[verbs.StagePoll])
-	})
-}
-
-// ownLateness measures the time that the poller had for itself since it last
-// looked in vain, and did not poll; nothing where an absence may be unknown.
-func (b *Burst) ownLateness(other kind) lateness {
-	return b.measure(func(c *verbs.Completion) time.Duration {
-		if !c.Known.Has(verbs.StagePoll) || !c.HasPollerScheduling || !c.PollerScheduling.Whole {
-			return 0
-		}
-		return c.Stages[verbs.StagePoll] - other(&c.PollerScheduling)
 	})
 }
 

@@ -61,6 +61,8 @@ func (c *networkCase) weighStages() {
 	switch {
 	case h.late >= mostly:
 		c.opposes("stage.poll", None, "in %s of the time the host itself was late", percent(h.late))
+	case h.foundLate():
+		c.opposes("stage.poll", Possible, "of %d requests whose polls were watched, the host itself was late in %s of the time", h.watched, percent(h.watchedLate))
 	case h.late > hardly:
 		c.opposes("stage.poll", Possible, "in %s of the time the host itself was late", percent(h.late))
 	case h.looked():

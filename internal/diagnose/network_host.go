@@ -12,11 +12,6 @@ const (
 	hardly = 0.3
 )
 
-// enoughSeen is how many requests of which the stages are known stand for those of
-// which they are not. These are a fair choice only where they speak for the host:
-// where a thread was off its CPU, that alone makes the stages known.
-const enoughSeen = 3
-
 // hostTime is where the time of a burst passed that was not spent behind earlier
 // work of the same queue: that is late for the reason that the earlier work was.
 type hostTime struct {
@@ -31,6 +26,10 @@ type hostTime struct {
 	// their time that was outside.
 	seen        int
 	seenOutside float64
+	// watched counts the requests whose polls were seen, and watchedLate is the part
+	// of their time in which the host was late: a fair choice.
+	watched     int
+	watchedLate float64
 	// absent is the part of what the requests were late by that the poller was
 	// not on a CPU for; it means something when scheduled.
 	absent    float64
@@ -39,22 +38,28 @@ type hostTime struct {
 
 func (w *waits) hostTime() hostTime {
 	h := hostTime{scheduled: len(w.requests) > 0}
-	var outside, late, seen, own, all, absent, excess time.Duration
+	var outside, late, seen, own, all, absent, excess, watchedLate, watchedOwn time.Duration
 	for _, r := range w.requests {
-		free := r.Duration() - behind(r)
-		own, all = own+free, all+r.Duration()
+		alone := r.Duration() - behind(r)
+		own, all = own+alone, all+r.Duration()
 		late += r.Stages[verbs.StagePost]
 		if r.Known.Has(verbs.StagePoll) {
 			h.seen++
-			seen += free
+			seen += alone
 			outside += r.Stages[verbs.StageDevice] + r.Stages[verbs.StageCompletion]
 			late += r.Stages[verbs.StagePoll]
+		}
+		if watched(r) {
+			h.watched++
+			watchedLate += r.Stages[verbs.StagePost] + r.Stages[verbs.StagePoll]
+			watchedOwn += alone
 		}
 		h.scheduled = h.scheduled && r.HasPollerScheduling && r.PollerScheduling.Whole
 		absent, excess = absent+absence(r), excess+r.Excess()
 	}
 	h.known = ratio(own, all) >= 0.1
 	h.outside, h.late, h.seenOutside = ratio(outside, own), ratio(late, own), ratio(outside, seen)
+	h.watchedLate = ratio(watchedLate, watchedOwn)
 	h.absent = ratio(absent, excess)
 	return h
 }
@@ -71,6 +76,12 @@ func absence(r *verbs.Completion) time.Duration {
 
 // looked reports whether it was seen that nothing had come for most of the time.
 func (h *hostTime) looked() bool { return h.known && h.outside >= mostly }
+
+// foundLate reports whether enough were watched, and most of their time the host was
+// late.
+func (h *hostTime) foundLate() bool {
+	return h.known && h.watched >= enoughSeen && h.watchedLate >= mostly
+}
 
 // lookedAtSome is the same of enough of the requests.
 func (h *hostTime) lookedAtSome() bool {

@@ -62,7 +62,7 @@ func delayTrials() trials {
 			}, softRoCE(), "network_delay", Likely},
 			{"other queue pairs of the Completion Queue were polled", after(unseen, neighbours(busySibling)), softRoCE(), "network_delay", Likely},
 			{"some requests were seen", after(unseen, func(b *Burst) { copy(b.Slow, slow(3, 5*time.Millisecond).Slow) }), softRoCE(), "network_delay", Likely},
-			{"on its CPU, and perhaps not looking", unseen, softRoCE(), "network_delay", Possible},
+			{"few requests were seen, and polls found nothing for a part of the time", after(unseen, func(b *Burst) { copy(b.Slow, slow(2, 5*time.Millisecond).Slow); b.Slow = b.Slow[:5] }), softRoCE(), "network_delay", Possible},
 			{"counters not read", nil, nil, "network_delay", Possible},
 			{"the poller's scheduling is not known", noScheduling, softRoCE(), "network_delay", Possible},
 			{"the poller was away for half of it, and looked", halfAway, softRoCE(), "network_delay", Possible},
@@ -71,6 +71,13 @@ func delayTrials() trials {
 		},
 		against: []trial{
 			{name: "the poller was off its CPU", burst: func(b *Burst) { each(b, pollerAway) }, counters: softRoCE()},
+			{name: "on its CPU, and perhaps not looking", burst: unseen, counters: softRoCE()},
+			{name: "where polls were watched they found completions late", burst: after(unseen, func(b *Burst) {
+				copy(b.Slow, slow(3, 5*time.Millisecond).Slow)
+				for i := range 3 {
+					moveTime(&b.Slow[i], verbs.StageDevice, verbs.StagePoll)
+				}
+			}), counters: softRoCE()},
 			{name: "nothing came through", burst: stuckFor(time.Second), counters: softRoCE()},
 			{name: "failed for another reason", burst: failing(10), counters: softRoCE()},
 		},

@@ -47,6 +47,9 @@ type Config struct {
 	// Holding is for how long after its opening an incident without a cause becomes
 	// that of a cause, when one is found on one of its queue pairs.
 	Holding time.Duration
+	// Patience is for how long nothing is told of an incident without a cause, so
+	// that the first that is told of it may be its cause.
+	Patience time.Duration
 	// Repeat is the least time between two updates that bring no other cause or
 	// confidence.
 	Repeat time.Duration
@@ -176,11 +179,14 @@ func (b *Book) step(now uint64, over func(*entry) bool) []Record {
 	}
 	b.order = slices.DeleteFunc(b.order, func(key Key) bool {
 		e := b.open[key]
+		ends := over(e)
 		switch {
 		case e.announced:
+		case !ends && b.waits(now, key, e):
+			return false
 		case e.gathered.enough(&b.cfg.Least):
 			tell(e, Opened)
-		case over(e), now-e.opened >= uint64(b.cfg.Least.Gathering):
+		case ends, now-e.opened >= uint64(b.cfg.Least.Gathering):
 			b.minor += e.Slow
 			delete(b.open, key)
 			return true
@@ -188,7 +194,7 @@ func (b *Book) step(now uint64, over func(*entry) bool) []Record {
 			return false
 		}
 		switch {
-		case over(e):
+		case ends:
 			tell(e, Closed)
 			delete(b.open, key)
 			return true
@@ -198,4 +204,9 @@ func (b *Book) step(now uint64, over func(*entry) bool) []Record {
 		return false
 	})
 	return records
+}
+
+// waits reports whether the cause of an incident may still be found.
+func (b *Book) waits(now uint64, key Key, e *entry) bool {
+	return key.Cause == diagnose.Unknown && now-e.opened < uint64(b.cfg.Patience)
 }

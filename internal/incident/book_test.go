@@ -55,6 +55,51 @@ type at struct {
 	want    []string
 }
 
+// Of an incident without a cause nothing is told for a while: a cause that is found
+// meanwhile is the first thing told.
+func TestPatience(t *testing.T) {
+	a, ms := queue(1, 1), time.Millisecond
+	for name, steps := range map[string][]at{
+		"a cause is found": {
+			{1, []*Report{report(diagnose.Unknown, a, ms)}, nil},
+			{2, []*Report{report("pcie", a, ms)}, []string{"1 open pcie"}},
+		},
+		"none is found": {
+			{1, []*Report{report(diagnose.Unknown, a, ms)}, nil},
+			{2, nil, nil},
+			{3, nil, []string{"1 open unknown"}},
+			{4, []*Report{report("pcie", a, ms)}, []string{"1 update pcie"}},
+		},
+		"a cause does not wait": {
+			{1, []*Report{report("pcie", a, ms)}, []string{"1 open pcie"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			book := newBook(8)
+			book.cfg.Patience = 2 * time.Second
+			play(t, book, steps)
+		})
+	}
+	book := newBook(8)
+	book.cfg.Patience = 2 * time.Second
+	book.Fold(second, report(diagnose.Unknown, a, ms))
+	if got, want := told(book.Close(second)), []string{"1 open unknown", "1 closed unknown"}; !slices.Equal(got, want) {
+		t.Errorf("at the end %q is told, want %q", got, want)
+	}
+}
+
+func play(t *testing.T, book *Book, steps []at) {
+	t.Helper()
+	for _, step := range steps {
+		for _, r := range step.reports {
+			book.Fold(step.second*second, r)
+		}
+		if got := told(book.Step(step.second * second)); !slices.Equal(got, step.want) {
+			t.Errorf("after %d s: %q, want %q", step.second, got, step.want)
+		}
+	}
+}
+
 func TestLifeOfIncidents(t *testing.T) {
 	a, b, other := queue(1, 1), queue(1, 2), queue(2, 1)
 	ms := time.Millisecond
@@ -116,15 +161,7 @@ func TestLifeOfIncidents(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			book := newBook(8)
-			for _, step := range steps {
-				for _, r := range step.reports {
-					book.Fold(step.second*second, r)
-				}
-				if got := told(book.Step(step.second * second)); !slices.Equal(got, step.want) {
-					t.Errorf("after %d s: %q, want %q", step.second, got, step.want)
-				}
-			}
+			play(t, newBook(8), steps)
 		})
 	}
 }

@@ -61,6 +61,8 @@ type attachment struct {
 	credit   credit
 	failures int
 	off      bool
+	// slow is how many completions of the library had been slow at the last turn.
+	slow uint64
 	// hit says that a process has called its functions.
 	hit bool
 	// extended is set once objects of the extended verbs were seen.
@@ -119,6 +121,14 @@ func (k *kernelSide) prepare(a *attachment) error {
 // alone.
 func (a *attachment) gathersEvidence() bool {
 	return slices.ContainsFunc(a.polls, func(f *pollFunction) bool { return f.evidence.open })
+}
+
+// paysForEvidence says whether what its threads paid since the last turn is for
+// that.
+func (a *attachment) paysForEvidence() bool {
+	return slices.ContainsFunc(a.polls, func(f *pollFunction) bool {
+		return f.ladder.mode == modeSite && (f.evidence.open || f.evidence.leaving)
+	})
 }
 
 // compares says whether completion sites are being compared with entry and

@@ -24,7 +24,7 @@ func TestDecodeSlow(t *testing.T) {
 		Tgid: 42, QpNum: 0x18f2, RemoteQp: 3, Requests: 4, Outstanding: 6, VendorError: 0x81,
 		Lkey: 0x1234, PostTid: 43, PostCpu: 1, PollTid: 44, PollCpu: 2,
 		Device: 5, Port: 1, QpType: 2, Operation: uint8(verbs.OpRDMAWriteWithImm), Status: 12,
-		KnownStages: 0b1111, HasBusy: 1,
+		KnownStages: 0b1111, HasBusy: 1, ElsewhereUs: 3,
 		TraceId: [16]byte{1}, SpanId: [8]byte{2},
 		Poller: bpf.TrackerScheduling{
 			RunnableNs: 300, AsleepNs: 20, HeldNs: 7, InterruptedNs: 40000, LongestNs: 280,
@@ -54,6 +54,7 @@ func TestDecodeSlow(t *testing.T) {
 		},
 		Status: 12, VendorError: 0x81, Requests: 4, Delivered: 450100,
 		Stages: [verbs.NumStages]time.Duration{1, 2, 3, 4, 0}, Known: 0b1111,
+		Elsewhere: 3 * time.Microsecond, HasElsewhere: true,
 		Busy: 5, HasBusy: true, Threshold: 50 * time.Microsecond,
 		Poller: verbs.Thread{TID: 44, CPU: 2, Name: "NCCL Progress 0"},
 		PollerScheduling: verbs.Scheduling{
@@ -74,7 +75,7 @@ func TestDecodeSlow(t *testing.T) {
 // what is known of it once, and nothing where nothing is known.
 func TestSchedulingOfOneThread(t *testing.T) {
 	event := bpf.TrackerSlowEvent{
-		PostTid: 44, PollTid: 44,
+		PostTid: 44, PollTid: 44, ElsewhereUs: elsewhereUnknown,
 		Poller: bpf.TrackerScheduling{RunnableNs: 300, Known: uint32(bpf.TrackerSchedulingKnownSCHEDULING_PARTLY)},
 	}
 	got, err := decodeSlow(bytesOf(&event))
@@ -84,6 +85,9 @@ func TestSchedulingOfOneThread(t *testing.T) {
 	want := verbs.Scheduling{Runnable: 300}
 	if !got.HasPosterScheduling || !got.HasPollerScheduling || got.PosterScheduling != want || got.PollerScheduling != want {
 		t.Errorf("of one thread: %+v and %+v, want %+v twice", got.PosterScheduling, got.PollerScheduling, want)
+	}
+	if got.HasElsewhere || got.Elsewhere != 0 {
+		t.Errorf("polled others for %v, which is not known", got.Elsewhere)
 	}
 	event.Poller.Known = uint32(bpf.TrackerSchedulingKnownSCHEDULING_UNKNOWN)
 	got, err = decodeSlow(bytesOf(&event))

@@ -10,6 +10,9 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
+// elsewhereUnknown is ELSEWHERE_UNKNOWN of bpf/types.h.
+const elsewhereUnknown = 0xffffffff
+
 // decodeSlow turns a record of the ring buffer into a completion. The names of
 // device and posting thread are not in it.
 func decodeSlow(raw []byte) (stampedCompletion, error) {
@@ -46,6 +49,9 @@ func decodeSlow(raw []byte) (stampedCompletion, error) {
 		HasBusy:     event.HasBusy != 0,
 		Threshold:   time.Duration(event.ThresholdNs),
 		Span:        verbs.SpanContext{TraceID: event.TraceId, SpanID: event.SpanId},
+	}
+	if event.ElsewhereUs != elsewhereUnknown {
+		c.Elsewhere, c.HasElsewhere = time.Duration(event.ElsewhereUs)*time.Microsecond, true
 	}
 	c.PollerScheduling, c.HasPollerScheduling = schedulingOf(&event.Poller)
 	c.PosterScheduling, c.HasPosterScheduling = schedulingOf(&event.Poster)

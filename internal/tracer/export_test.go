@@ -299,3 +299,16 @@ func (t *Tracer) isLeft(path string) bool {
 	}
 	return !slices.ContainsFunc(t.libraries.leaving, func(a *attachment) bool { return a.file.DisplayPath == path && a.closer.busy() })
 }
+
+// Looks reports whether the entry of a poll_cq is probed beside its sites at
+// present.
+func Looks(t *Tracer) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.libraries.attachments {
+		if a.gathersEvidence() {
+			return true
+		}
+	}
+	return false
+}

@@ -144,40 +144,6 @@ func TestVerificationCredit(t *testing.T) {
 	}
 }
 
-func TestEvidence(t *testing.T) {
-	e := evidence{every: evidenceEvery}
-	e.begin(epoch)
-	var open, spent time.Duration
-	const d = 10 * time.Minute
-	for at := turnInterval; at <= d; at += turnInterval {
-		cost := time.Duration(0)
-		if e.open {
-			cost = turnInterval
-			open += cost
-			spent += cost
-		}
-		e.turn(epoch.Add(at), cost, 0.1, false)
-	}
-	if got, want := float64(open)/float64(d), evidenceTime.Seconds()/(evidenceEvery+evidenceTime).Seconds(); math.Abs(got-want) > 0.002 {
-		t.Errorf("looked for %.4f of the time, want %.4f", got, want)
-	}
-	// A tenth of the bound makes the pauses longer.
-	e.begin(epoch)
-	e.next = epoch
-	e.turn(epoch, 0, 0.01, false)
-	e.turn(epoch.Add(evidenceTime), evidenceTime, 0.01, false)
-	if got, want := e.next.Sub(epoch.Add(evidenceTime)), 80*time.Second; got != want {
-		t.Errorf("the next look is after %v, want %v", got, want)
-	}
-	// A queue that waits for proof of a drain need not.
-	if e.turn(epoch.Add(evidenceTime+drainEvery-1), 0, 0.01, true) {
-		t.Error("it looks more than once a second")
-	}
-	if !e.turn(epoch.Add(evidenceTime+drainEvery), 0, 0.01, true) {
-		t.Error("it does not look when asked to")
-	}
-}
-
 func TestAgentShare(t *testing.T) {
 	const cores = 0.05
 	a := newAgentShare(epoch, 0)

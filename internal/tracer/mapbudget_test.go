@@ -15,11 +15,11 @@ func TestMapsFitTheirBound(t *testing.T) {
 		segments uint32 // at least
 		fits     bool
 	}{
-		{1, defaultMapBytes, 6100, true},
-		{2, defaultMapBytes, 6100, true},
-		{64, defaultMapBytes, 5600, true},
-		{256, defaultMapBytes, 4650, true},
-		{1024, defaultMapBytes, 1750, true},
+		{1, defaultMapBytes, 6050, true},
+		{2, defaultMapBytes, 6050, true},
+		{64, defaultMapBytes, 5590, true},
+		{256, defaultMapBytes, 4630, true},
+		{1024, defaultMapBytes, 1730, true},
 		{256, 23 << 20, fewestSegments, true},
 		{2, 4 << 20, 0, false},
 		{256, 4 << 20, 0, false},

@@ -58,7 +58,7 @@ func (k *kernelSide) preparePoll(a *attachment, target provider.Target, number u
 		return err
 	}
 	f.ladder = newLadder(time.Now(), f.sites != nil, k.verdicts.Of(a.file.Library, target.Offset))
-	f.evidence.every = k.evidenceEvery
+	f.evidence = newEvidence(k.evidenceEvery, time.Now())
 	return nil
 }
 

@@ -57,6 +57,9 @@ func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
 		return err
 	}
 	spent := time.Duration(library.BusiestNs)
+	// Where every completion is told, none is slow.
+	wanted := occasion{slow: library.Slow != a.slow && t.cfg.Threshold > 0, idle: idle}
+	a.slow = library.Slow
 	a.hit = a.hit || spent > 0
 	settled, err := t.settle(a)
 	if err := errors.Join(err, t.govern(a, now, spent, settled)); err != nil {
@@ -69,7 +72,7 @@ func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
 	for _, f := range a.polls {
 		errs = append(errs, t.turnPoll(a, f, library.Suspicions, now))
 		if f.ladder.mode == modeSite && !a.schedule.governed {
-			errs = append(errs, t.gatherEvidence(f, now, spent, idle))
+			errs = append(errs, t.gatherEvidence(f, now, spent, wanted))
 		}
 	}
 	for _, f := range a.posts {
@@ -84,7 +87,7 @@ func (t *Tracer) govern(a *attachment, now time.Time, spent time.Duration, settl
 	before := a.schedule.governed
 	held := bounds{threadRatio: t.cfg.MaxThreadCPURatio, share: t.agent.share}
 	verifying := a.credit.covers(a.compares(), spent, now.Sub(a.schedule.seen), held)
-	move := a.schedule.turn(now, spent, verifying || a.gathersEvidence(), held)
+	move := a.schedule.turn(now, spent, verifying || a.paysForEvidence(), held)
 	if a.schedule.governed != before {
 		t.logSchedule(a)
 	}

@@ -118,6 +118,11 @@ type Completion struct {
 	// apart; the others are 0 and mean nothing.
 	Stages [NumStages]time.Duration
 	Known  StageSet
+	// Elsewhere is for how much of StagePoll, at least, Poller polled other
+	// Completion Queues, with no pause of more than 20 µs between the polls. It
+	// means something when HasElsewhere: where the entries of polls were probed.
+	Elsewhere    time.Duration
+	HasElsewhere bool
 	// Busy is the time the port needed for what it retired meanwhile.
 	// HasBusy is false when the rate or the device is not known.
 	Busy    time.Duration

@@ -22,6 +22,10 @@ const (
 	incidentOccasions = 3
 	incidentLate      = 50 * time.Millisecond
 	incidentGathering = 2 * time.Second
+	// incidentPatience is how long one without a cause is kept back. With the two
+	// seconds that a completion is held, and the second of a window, that is within
+	// the five seconds in which a verdict is due.
+	incidentPatience = 2 * time.Second
 	// incidentRepeat is the least time between two updates that bring nothing but
 	// counts.
 	incidentRepeat = 10 * time.Second
@@ -46,7 +50,7 @@ func newJudge(causes []diagnose.Cause, peerAddresses bool, ids idSource) *judge 
 		j.byName[causes[i].Name] = &causes[i]
 	}
 	j.book = incident.New(incident.Config{
-		Silence: incidentSilence, Holding: incidentHolding, Repeat: incidentRepeat, MaxOpen: maxIncidents,
+		Silence: incidentSilence, Holding: incidentHolding, Patience: incidentPatience, Repeat: incidentRepeat, MaxOpen: maxIncidents,
 		Least:      incident.Least{Occasions: incidentOccasions, Late: incidentLate, Gathering: incidentGathering},
 		PerProcess: j.perProcess,
 		NewID:      func() string { return newIncidentID(ids) },
