@@ -81,6 +81,7 @@ func TestCopiesOfAProgramAreFewLines(t *testing.T) {
 	tr, lines := follower(linkedFile(1))
 	for i := range uint64(1000) {
 		file := linkedFile(2 + i)
+		file.PID = 7 // Those that no process brought along are installed, and each is told of.
 		tr.follow(uint32(i), nil, fmt.Errorf("%s: %w", file.DisplayPath, provider.ErrUnresolved))
 		tr.follow(uint32(i), &file, provider.ErrContradiction)
 		tr.tellRefused(false, file, unix.ENOMEM)
