@@ -50,7 +50,7 @@ func TestOverwrittenLibraryBreaksNoProgram(t *testing.T) {
 	}
 }
 
-// A program that starts before the probes have gone finds them gone in the end.
+// The probes go from the library that is written to, and from no other.
 func TestProbesLeaveAnOverwrittenLibrarySoon(t *testing.T) {
 	beside(t)
 	dir := copyLibraries(t)
