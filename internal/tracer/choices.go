@@ -44,8 +44,11 @@ func (t *Tracer) shows(id verbs.ProcessID) bool {
 // showsOn is shows of what is on a device, which must not be one that is left out.
 // The kernel side follows the first queues of a device until it is told not to.
 func (t *Tracer) showsOn(id verbs.ProcessID, device string) bool {
-	return t.shows(id) && (device == "" || t.cfg.TakesDevice(device))
+	return t.shows(id) && t.takesDevice(device)
 }
+
+// takesDevice is true of a device whose name is not known.
+func (t *Tracer) takesDevice(name string) bool { return name == "" || t.cfg.TakesDevice(name) }
 
 // tells is shows for what is told at once or never: it counts what is of a process
 // that nothing was decided about.

@@ -46,16 +46,15 @@ func loadPrograms(ctx context.Context, spec *ebpf.CollectionSpec, on map[string]
 		mu        sync.Mutex
 		waiting   = longestFirst(spec.Programs)
 		loaded    = map[string]*ebpf.Program{}
-		errs      []error
+		failed    error
 	)
 	next := func() (name string, ok bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if len(waiting) == 0 || len(errs) > 0 {
+		if len(waiting) == 0 || failed != nil {
 			return "", false
 		}
-		if err := ctx.Err(); err != nil {
-			errs = append(errs, err)
+		if failed = ctx.Err(); failed != nil {
 			return "", false
 		}
 		name, waiting = waiting[0], waiting[1:]
@@ -65,7 +64,8 @@ func loadPrograms(ctx context.Context, spec *ebpf.CollectionSpec, on map[string]
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
-			errs = append(errs, err)
+			// What keeps one from loading keeps the others from it, most often.
+			failed = cmp.Or(failed, err)
 			return
 		}
 		loaded[name] = program
@@ -79,14 +79,13 @@ func loadPrograms(ctx context.Context, spec *ebpf.CollectionSpec, on map[string]
 		})
 	}
 	verifiers.Wait()
-	if len(errs) == 0 {
+	if failed == nil {
 		return loaded, nil
 	}
 	for _, program := range loaded {
 		_ = program.Close()
 	}
-	// What keeps one program from loading keeps the others from it, most often.
-	return nil, errs[0]
+	return nil, failed
 }
 
 // longestFirst are the names of programs in the order that keeps all CPUs busy to

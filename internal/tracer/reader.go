@@ -73,7 +73,7 @@ func (t *Tracer) deliver(c verbs.Completion, device uint16) {
 		t.mu.Unlock()
 		c.Device = t.devices.name(device)
 	}
-	if !t.showsOn(c.Queue.Process, c.Device) {
+	if !t.takesDevice(c.Device) {
 		return
 	}
 	t.describe(&c.WorkRequest)

@@ -153,10 +153,7 @@ func TestChangingLibraryTakesOneCookie(t *testing.T) {
 	const rounds = 30
 	dir := copyLibraries(t)
 	tr := startTracer(t, tracer.Config{Threshold: time.Hour})
-	first := startHeld(t, dir, "--requests", "1")
-	waitForProbes(t, tr, dir)
-	first.release()
-	first.wait()
+	introduce(t, tr, dir)
 	probes, free := len(snapshot(t, tr).Probes), tracer.FreeCookies(tr)
 	for round := range rounds {
 		now := time.Now()
@@ -251,6 +248,15 @@ func startHeld(t *testing.T, dir string, flags ...string) *workload {
 	w := simulateFrom(t, dir, append([]string{"--wait-file", start}, flags...)...)
 	w.start = start
 	return w
+}
+
+// introduce runs a program with the libraries of a directory until they are probed.
+func introduce(t *testing.T, tr *tracer.Tracer, dir string) {
+	t.Helper()
+	w := startHeld(t, dir, "--requests", "1")
+	waitForProbes(t, tr, dir)
+	w.release()
+	w.wait()
 }
 
 // waitForProbes waits until both libraries of a directory are probed.

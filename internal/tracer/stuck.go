@@ -17,7 +17,10 @@ type stuckKey struct {
 func (t *Tracer) reportStuck(now uint64) error {
 	still := map[stuckKey]bool{}
 	err := t.side.forEachQueue(func(_ uint32, q *bpf.TrackerQueue) error {
-		if !t.showsOn(processOf(&q.Key), t.devices.name(q.Device)) || q.EndedNs != 0 || q.Outstanding == 0 || bpf.TrackerQueueSync(q.Sync) != bpf.TrackerQueueSyncQUEUE_SYNCED {
+		if q.EndedNs != 0 || q.Outstanding == 0 || bpf.TrackerQueueSync(q.Sync) != bpf.TrackerQueueSyncQUEUE_SYNCED {
+			return nil
+		}
+		if !t.showsOn(processOf(&q.Key), t.devices.name(q.Device)) {
 			return nil
 		}
 		entry, sequence, ok := t.side.oldest(q)
