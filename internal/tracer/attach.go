@@ -46,6 +46,8 @@ type attachment struct {
 	cookie uint32
 	// watch is the number under which writeWatch has it.
 	watch uint32
+	// foreign says that the file does not belong to root.
+	foreign bool
 	// order is how many files were attached to before this one.
 	order uint64
 	// executable and places are where probes stand but for those on posts and

@@ -123,7 +123,11 @@ func (t *Tracer) probeFile(file provider.File) (left *attachment, err error) {
 		return nil, err
 	}
 	if err != nil {
-		t.tellRefused(t.libraries.refuse(file.ID), file, err)
+		again := t.libraries.refuse(file.ID)
+		if !again {
+			t.missed.Add(1)
+		}
+		t.tellRefused(again, file, err)
 		return nil, nil
 	}
 	// The name is in the message: a collector drops lines that are alike.

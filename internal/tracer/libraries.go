@@ -127,8 +127,9 @@ func (l *libraries) vacate(file provider.File) (*attachment, error) {
 
 // attach probes an open file whose place is vacant, and takes it over.
 func (l *libraries) attach(file provider.File, open *os.File) (*attachment, error) {
-	if len(l.cookies) == 0 {
-		return nil, errors.Join(fmt.Errorf("probing %s: %d libraries are probed already", file.DisplayPath, l.side.libraries.length-1), open.Close())
+	foreign, err := l.room(file, open)
+	if err != nil {
+		return nil, errors.Join(err, open.Close())
 	}
 	watch, err := l.watchWrites(file, open)
 	if err != nil {
@@ -139,7 +140,7 @@ func (l *libraries) attach(file provider.File, open *os.File) (*attachment, erro
 		l.forgetWrites(watch, file)
 		return nil, err
 	}
-	a.watch = watch
+	a.watch, a.foreign = watch, foreign
 	l.cookies = l.cookies[1:]
 	if err := l.observe(a); err != nil {
 		return nil, errors.Join(err, l.detach(a))
