@@ -78,12 +78,23 @@ func (c *networkCase) judgeGivenUp(n int, r retransmissions) Judgement {
 // judgeTimeoutPlateau is for a device whose counters were not read.
 func (c *networkCase) judgeTimeoutPlateau() Judgement {
 	c.misses(Possible, "the timeout counters of the device")
-	timeout := c.path().AckTimeout
-	if quantised(c.delays, timeout) < 0.8 {
+	found, is := c.timeoutPlateau()
+	if !is {
 		return c.not()
 	}
-	c.supports("delay.plateau", "the delays are multiples of the timeout, %s", round(timeout))
-	return c.is(Possible, quantised(c.delays, timeout))
+	c.supports("delay.plateau", "the delays are multiples of %s, and the timeout is %s", round(found.Length), round(c.path().AckTimeout))
+	return c.is(Possible, found.Share)
+}
+
+// timeoutPlateau looks for delays at multiples of the timeout, or at several multiples of
+// what a device may make of it: with a length that is free, a single plateau is none.
+func (c *networkCase) timeoutPlateau() (quantisation, bool) {
+	timeout := c.path().AckTimeout
+	if found, is := findQuantum(c.delays, []quantum{{Name: "ack_timeout", Length: timeout}}); is {
+		return found, true
+	}
+	found, is := findQuantum(c.delays, []quantum{ackQuantum(timeout)})
+	return found, is && found.Multiples > 1
 }
 
 // weighSilence looks for signs that something came back.

@@ -1,11 +1,5 @@
 package diagnose
 
-import "time"
-
-// adaptiveStep is the delay that users saw with adaptive retransmission on
-// (nccl#1555). The profile of the firmware decides: it is a hint.
-const adaptiveStep = 10 * time.Millisecond
-
 func adaptiveRetransmissionCause() Cause {
 	return Cause{
 		Name:    "adaptive_retransmission",
@@ -51,8 +45,8 @@ func judgeAdaptiveRetransmission(b *Burst) Judgement {
 		c.opposes("ack_timeout", Possible, "requests were late by %s, more than the timeout of %s", round(median(c.delays)), round(timeout))
 	}
 	c.weighRNR()
-	if quantised(c.delays, adaptiveStep) >= 0.8 {
-		c.supports("delay.plateau", "the delays are multiples of about %s", adaptiveStep)
+	if found, is := findQuantum(c.delays, []quantum{adaptiveQuantum()}); is {
+		c.supports("delay.plateau", "the delays are multiples of about %s", found.Length)
 		if covers >= 1 && c.alone() {
 			return c.is(Certain, covers)
 		}

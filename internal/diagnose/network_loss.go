@@ -80,7 +80,8 @@ func (c *networkCase) longPath(r retransmissions) bool {
 		return false
 	}
 	spread := float64(slices.Max(c.delays)-slices.Min(c.delays)) / float64(max(median(c.delays), 1))
-	return spread <= 0.2 && median(c.delays) >= timeout && quantised(c.delays, timeout) < 0.8
+	atMultiples := float64(countExplained(c.delays, timeout)) / float64(len(c.delays))
+	return spread <= 0.2 && median(c.delays) >= timeout && atMultiples < leastShare
 }
 
 // round makes a duration readable: three or four digits.

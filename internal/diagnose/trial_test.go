@@ -179,6 +179,23 @@ func slowBy(n int, delay time.Duration) func(*Burst) {
 	}
 }
 
+// byQuanta makes the burst one of so many requests that waited one quantum, two, and so
+// on, and a twentieth more.
+func byQuanta(quantum time.Duration, each ...int) func(*Burst) {
+	return func(b *Burst) {
+		b.Slow = nil
+		at := b.Start
+		for i, n := range each {
+			for range n {
+				delay := quantum*time.Duration(i+1) + quantum/20
+				b.Slow = append(b.Slow, request(at, delay))
+				at += uint64(delay) + uint64(time.Millisecond)
+			}
+		}
+		b.Completions = 1000 + uint64(len(b.Slow))
+	}
+}
+
 func each(b *Burst, change func(*verbs.Completion)) {
 	for i := range b.Slow {
 		change(&b.Slow[i])

@@ -37,15 +37,17 @@ func rnrTrials() trials {
 	rnr := func(n uint64) counts { return mlx5(inHardware("rnr_nak_retry_err", n)) }
 	return trials{
 		brings: []trial{
-			{"a NAK for each, on a plateau of the table", slowBy(10, 5140*time.Microsecond), rnr(10), "receiver_not_ready", Certain},
+			{"a NAK for each, on plateaus of the table", byQuanta(5120*time.Microsecond, 10, 6, 4), rnr(34), "receiver_not_ready", Certain},
+			// Whatever takes always as long is near a multiple of one of the 32 times.
+			{"a NAK for each, on one plateau", slowBy(10, 5140*time.Microsecond), rnr(10), "receiver_not_ready", Likely},
 			{"a NAK for each, without a plateau", slowBy(2, 4*time.Millisecond), rnr(2), "receiver_not_ready", Likely},
-			{"soft-RoCE, whose timers are jiffies", slowBy(10, 16*time.Millisecond), softRoCE(inHardware("rcvd_rnr_err", 10)), "receiver_not_ready", Certain},
+			{"soft-RoCE, whose timers are jiffies", slowBy(10, 16*time.Millisecond), softRoCE(inHardware("rcvd_rnr_err", 10)), "receiver_not_ready", Likely},
 			{
 				"soft-RoCE, with gaps and timeouts that follow from it", slowBy(2, 300*time.Millisecond),
 				softRoCE(inHardware("rcvd_rnr_err", 40), inHardware("rcvd_seq_err", 3), inHardware("completer_retry_err", 8)), "receiver_not_ready", Likely,
 			},
 			// As 6.12 counted for 200 sends to a receiver with room for one.
-			{"soft-RoCE, where the timeout runs on meanwhile", slowBy(80, 8*time.Millisecond), softRoCE(inHardware("rcvd_rnr_err", 153), inHardware("completer_retry_err", 97)), "receiver_not_ready", Certain},
+			{"soft-RoCE, where the timeout runs on meanwhile", slowBy(80, 8*time.Millisecond), softRoCE(inHardware("rcvd_rnr_err", 153), inHardware("completer_retry_err", 97)), "receiver_not_ready", Likely},
 			{"given up", failing(statusRNRRetryExceeded), nil, "receiver_not_ready", Certain},
 			{"still waiting", stuckFor(time.Second), rnr(30), "receiver_not_ready", Likely},
 			{"several queue pairs to one server", neighbours(Neighbours{Active: 9, Slow: 4, ActiveOfPeer: 4, SlowOfPeer: 4}), rnr(10), "receiver_not_ready", Likely},
@@ -110,11 +112,14 @@ func ackTimeoutTrials() trials {
 			{"given up", after(slowBy(1, 500*time.Millisecond), failing(statusRetryExceeded)), timeouts(8), "ack_timeout", Certain},
 			{"several in a row, and none got through", after(slowBy(1, 5*ackTimeout), noneGotThrough), timeouts(5), "ack_timeout", Likely},
 			{"still waiting", stuckFor(time.Second), softRoCE(inHardware("completer_retry_err", 12)), "ack_timeout", Likely},
-			{"a plateau without counters", slowBy(5, 2*ackTimeout), nil, "ack_timeout", Possible},
+			{"a plateau without counters", slowBy(7, 2*ackTimeout), nil, "ack_timeout", Possible},
+			{"plateaus of a longer timeout without counters", byQuanta(ackTimeout*3/2, 5, 5, 5), nil, "ack_timeout", Possible},
 		},
 		against: []trial{
 			{name: "no timeout", burst: slowBy(5, ackTimeout), counters: mlx5(inHardware("packet_seq_err", 5))},
 			{name: "no plateau and no counters"},
+			{name: "too few for a plateau, and no counters", burst: slowBy(3, ackTimeout)},
+			{name: "one plateau that is no timeout, and no counters", burst: slowBy(20, ackTimeout*3/2)},
 		},
 		lookalikes: []trial{
 			{"single packets lost", slowBy(5, ackTimeout), timeouts(5), "packet_loss", Certain},

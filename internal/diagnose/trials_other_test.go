@@ -83,7 +83,7 @@ func delayTrials() trials {
 		},
 		lookalikes: []trial{
 			{"loss", slowBy(6, 40*time.Millisecond), softRoCE(inHardware("completer_retry_err", 6)), "packet_loss", Certain},
-			{"the receiver is not ready", nil, softRoCE(inHardware("rcvd_rnr_err", 10)), "receiver_not_ready", Certain},
+			{"the receiver is not ready", nil, softRoCE(inHardware("rcvd_rnr_err", 10)), "receiver_not_ready", Likely},
 			{"loss, when nothing was seen of the polls", unseen, mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
 			{"pauses", nil, mlx5(paused("rx_prio[p]_pause", 45000)), "pfc_received", Likely},
 		},

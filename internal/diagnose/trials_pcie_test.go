@@ -130,7 +130,7 @@ func numaTrials() trials {
 	by := slowBy(100, 28*time.Microsecond)
 	return trials{
 		brings: []trial{
-			{"late by a crossing since it moved", after(by, far, moved), mlx5(), "numa_misplacement", Likely},
+			{"late by a crossing since it moved", after(by, far, moved), mlx5(), "numa_misplacement", Possible},
 			{"late by a crossing, as always", after(by, far), inPort("port_xmit_data", 1e9), "numa_misplacement", Possible},
 			{"the GPU is far", after(by, func(b *Burst) { b.Device.GPU = fabric.RelationSYS }), inPort("port_xmit_data", 1e9), "numa_misplacement", Possible},
 		},
@@ -142,7 +142,7 @@ func numaTrials() trials {
 		},
 		lookalikes: []trial{
 			{"late by milliseconds", far, mlx5(), "network_delay", Likely},
-			{"the receiver is not ready", after(slowBy(100, 30*time.Microsecond), far, moved), mlx5(inHardware("rnr_nak_retry_err", 100)), "receiver_not_ready", Certain},
+			{"the receiver is not ready", after(slowBy(100, 30*time.Microsecond), far, moved), mlx5(inHardware("rnr_nak_retry_err", 100)), "receiver_not_ready", Likely},
 			{"PCIe back-pressure", after(slowBy(150, 5*time.Millisecond), far), mlx5(stalled("rd", 60)), "pcie_back_pressure", Likely},
 		},
 	}
