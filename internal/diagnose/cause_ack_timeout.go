@@ -31,8 +31,8 @@ func ackTimeoutCause() Cause {
 func judgeAckTimeout(b *Burst) Judgement {
 	c := newNetworkCase(b)
 	r := newRetransmissions(b.Counters)
-	if n := c.failed(statusRetryExceeded); n > 0 {
-		return c.judgeGivenUp(n, r)
+	if n, share := c.failed(statusRetryExceeded); n > 0 {
+		return c.judgeGivenUp(n, share, r)
 	}
 	if c.excluded() {
 		return c.not()
@@ -58,10 +58,9 @@ func judgeAckTimeout(b *Burst) Judgement {
 
 // judgeGivenUp is for requests that the device gave up. The status says that
 // nothing answered, and the counter that it was the timeout that said so.
-func (c *networkCase) judgeGivenUp(n int, r retransmissions) Judgement {
+func (c *networkCase) judgeGivenUp(n int, share float64, r retransmissions) Judgement {
 	c.ceiling = Certain
 	c.supports("status.retry_exc_err", "%d of %d requests failed with retry_exc_err", n, len(c.requests))
-	share := float64(n) / float64(len(c.requests))
 	switch {
 	case !r.known:
 		c.misses(Likely, "the timeout counters of the device")
@@ -72,7 +71,7 @@ func (c *networkCase) judgeGivenUp(n int, r retransmissions) Judgement {
 	default:
 		c.supports(r.timeoutsName, "%s after a timeout", amount(r.timeouts, "retransmission"))
 	}
-	return c.is(Certain, share)
+	return c.is(ofPart(share), share)
 }
 
 // judgeTimeoutPlateau is for a device whose counters were not read.

@@ -73,7 +73,7 @@ func (c *networkCase) judgeOutages(outages []outage) Judgement {
 	if most := c.recovered(outages); median(c.delays) > most {
 		c.opposes("delay", Possible, "requests were late by %s, longer than it takes to go on after the outage", round(median(c.delays)))
 	}
-	return c.is(Certain, share)
+	return c.is(ofPart(share), share)
 }
 
 // recovered is how long after the longest outage began all should go on: a device

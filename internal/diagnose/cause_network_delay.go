@@ -38,7 +38,9 @@ func judgeNetworkDelay(b *Burst) Judgement {
 	if c.excluded() {
 		return c.not()
 	}
-	if len(c.requests) == 0 || c.failed(statusRetryExceeded)+c.failed(statusRNRRetryExceeded) > 0 {
+	unanswered, _ := c.failed(statusRetryExceeded)
+	refused, _ := c.failed(statusRNRRetryExceeded)
+	if len(c.requests) == 0 || unanswered+refused > 0 {
 		c.opposes("requests", None, "requests failed, or none came through")
 		return c.not()
 	}

@@ -59,8 +59,7 @@ func judgePCIeSettings(b *Burst) Judgement {
 		c.ceiling = Possible
 		return c.is(Possible, 0)
 	}
-	// What was measured is the stall, not that the setting brought it about.
-	return c.is(min(confidence, Likely), explains)
+	return c.is(confidence, explains)
 }
 
 // noteSettings returns how many of them matter for these requests.

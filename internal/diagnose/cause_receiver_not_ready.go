@@ -31,11 +31,11 @@ func receiverNotReadyCause() Cause {
 
 func judgeReceiverNotReady(b *Burst) Judgement {
 	c := newNetworkCase(b)
-	if n := c.failed(statusRNRRetryExceeded); n > 0 {
+	if n, share := c.failed(statusRNRRetryExceeded); n > 0 {
 		// The status says it, whoever polled it when.
 		c.supports("status.rnr_retry_exc_err", "%d of %d requests failed with rnr_retry_exc_err", n, len(c.requests))
 		c.ceiling = Certain
-		return c.is(Certain, float64(n)/float64(len(c.requests)))
+		return c.is(ofPart(share), share)
 	}
 	if c.excluded() {
 		return c.not()
@@ -53,7 +53,7 @@ func judgeReceiverNotReady(b *Burst) Judgement {
 	c.weighTwoSided()
 	covers := c.weighCount(name, n)
 	plateau := c.rnrPlateau()
-	if !plateau && !c.alone() && c.Neighbours.Slow > c.Neighbours.SlowOfPeer {
+	if !plateau && c.Neighbours.Slow > c.Neighbours.SlowOfPeer {
 		c.opposes("neighbours.slow", Possible, "queue pairs to other peers are slow too, and the delays have no plateau")
 	}
 	if plateau && covers >= 1 && c.alone() {

@@ -12,7 +12,7 @@ type Device struct {
 	fabric.DeviceState
 	// Port is the port that was used, nil when it is not known which.
 	Port *fabric.Port
-	// GPUs has the relation to the GPU whose memory the requests were in, "" when
+	// GPU is the relation to the GPU whose memory the requests were in, "" when
 	// they were in none or it is not known.
 	GPU fabric.Relation
 	// Nodes tells of a CPU which NUMA node it is on.
@@ -27,6 +27,8 @@ type Counters struct {
 	// number; empty where that is not counted.
 	Sent map[int]float64
 	grew map[counterKey]float64
+	// most is what the one grew by that grew most, of several of a name.
+	most map[counterKey]float64
 }
 
 type counterKey struct {
@@ -47,7 +49,7 @@ func NewCounters(before, after *fabric.Sample, device string, port int) *Counter
 			earlier[keyOf(r)] = r
 		}
 	}
-	c := &Counters{Span: after.At.Sub(before.At), Sent: map[int]float64{}, grew: map[counterKey]float64{}}
+	c := &Counters{Span: after.At.Sub(before.At), Sent: map[int]float64{}, grew: map[counterKey]float64{}, most: map[counterKey]float64{}}
 	for _, r := range after.Readings {
 		if r.Device != device {
 			continue
@@ -60,7 +62,9 @@ func NewCounters(before, after *fabric.Sample, device string, port int) *Counter
 			c.Sent[r.Port] += delta
 		}
 		if port == 0 || r.Port == 0 || r.Port == port {
-			c.grew[counterKey{r.Counter.Source, r.Counter.Name}] += delta
+			key := counterKey{r.Counter.Source, r.Counter.Name}
+			c.grew[key] += delta
+			c.most[key] = max(c.most[key], delta)
 		}
 	}
 	if len(c.grew) == 0 {
@@ -106,6 +110,16 @@ func (c *Counters) Grew(source fabric.CounterSource, name string) (float64, bool
 		return 0, c.readsPriorities(source)
 	}
 	return n, ok
+}
+
+// Most is [Counters.Grew] of the one priority, lane or port that grew most: times in
+// which several were stopped at once do not add up.
+func (c *Counters) Most(source fabric.CounterSource, name string) (float64, bool) {
+	_, ok := c.Grew(source, name)
+	if !ok {
+		return 0, false
+	}
+	return c.most[counterKey{source, name}], true
 }
 
 // readsPriorities reports whether the counters of priorities and lanes were read:

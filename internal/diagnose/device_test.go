@@ -115,3 +115,11 @@ func TestLossOfRecordedEFA(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Priorities that were paused at the same time were paused once.
+func TestPausesOfPrioritiesOverlap(t *testing.T) {
+	c := sampled(t, fabrictest.SingleRoCE, "mlx5_0", ethStats+"rx_prio0_pause_duration = 400000\n"+ethStats+"rx_prio3_pause_duration = 504500")
+	if p := pfcPause(c, "rx"); p.time != 500*time.Millisecond || !p.timed {
+		t.Errorf("paused for %s (%v)", p.time, p.timed)
+	}
+}

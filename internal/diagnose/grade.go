@@ -30,6 +30,19 @@ func (l lateness) grade() Confidence {
 	}
 }
 
+// ofPart is how sure a cause is of a burst that certainly is that of a part of it: what
+// else was slow may have been for another reason.
+func ofPart(share float64) Confidence {
+	switch {
+	case share >= most:
+		return Certain
+	case share >= half:
+		return Likely
+	default:
+		return Possible
+	}
+}
+
 // opinion is a judgement under way.
 type opinion struct{ Judgement }
 

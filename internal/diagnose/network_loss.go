@@ -18,7 +18,7 @@ func (c *networkCase) weighLoss(r retransmissions) (Confidence, float64) {
 	fits := c.weighSize(r)
 	c.weighRNR()
 	c.weighThrough(r)
-	if n := c.failed(statusRetryExceeded); n > 0 {
+	if n, _ := c.failed(statusRetryExceeded); n > 0 {
 		c.opposes("status.retry_exc_err", Possible, "%s given up after several attempts", amount(float64(n), "request"))
 	}
 	if covers >= 1 && fits >= 0.8 && c.alone() {

@@ -19,7 +19,7 @@ type pause struct {
 func newPause(c *Counters, framesName, timeName string) pause {
 	p := pause{framesName: framesName, timeName: timeName}
 	p.frames, p.known = c.Grew(fabric.SourceEthtool, framesName)
-	seconds, timed := c.Grew(fabric.SourceEthtool, timeName)
+	seconds, timed := c.Most(fabric.SourceEthtool, timeName)
 	p.time, p.timed = time.Duration(seconds*float64(time.Second)), timed
 	return p
 }
@@ -57,6 +57,15 @@ func (c *networkCase) weighPause(p pause, did string) (Confidence, float64) {
 	}
 	c.weighTogether()
 	return confidence, explains
+}
+
+// ofPriority is how sure pauses of a priority can be that: how the host maps the traffic
+// class of a queue pair to a priority is not read.
+func (c *networkCase) ofPriority(confidence Confidence) Confidence {
+	if confidence > None {
+		c.misses(Likely, "whether the priority that was paused is that of the queue pair")
+	}
+	return confidence
 }
 
 // weighSent notes that pauses that this host sends stop what comes to it: the

@@ -11,13 +11,16 @@ import (
 // sure it is that the two are one, and which part it explains.
 //
 // A time that is common anyway falls on a slow request by chance. It is certain
-// where the two are so long that at least half of the slow time was within the
-// counted, and likely where they are about as long.
+// where the two are so long that most of the slow time was within the counted, and
+// likely where half of it was, or where they are about as long.
 func (c *networkCase) weighTime(counted time.Duration) (Confidence, float64) {
 	explains := ratio(counted, c.union)
+	within := ratio(counted+c.union-c.Counters.Span, c.union)
 	switch {
-	case ratio(counted+c.union-c.Counters.Span, c.union) >= 0.5:
+	case within >= most:
 		return Certain, explains
+	case within >= half:
+		return Likely, explains
 	case explains >= 0.5 && counted <= 3*c.union:
 		return Likely, explains
 	case explains >= 0.1:
@@ -54,9 +57,9 @@ func (c *networkCase) weighCount(name string, n float64) (covers float64) {
 	return covers
 }
 
-// alone reports whether no other queue pair of the device was slow, so that what
-// the device counted can hardly be another's.
-func (c *networkCase) alone() bool { return c.Neighbours.Slow == 0 }
+// alone reports whether it is known that no other queue pair of the device was slow, so
+// that what the device counted can hardly be another's.
+func (c *networkCase) alone() bool { return c.Neighbours.QueuePairs > 0 && c.Neighbours.Slow == 0 }
 
 // weighTogether notes whether the other queue pairs were slow as well, which
 // something that stops the whole port makes them.
@@ -92,13 +95,18 @@ func (w *waits) lateness() time.Duration {
 	return sum
 }
 
-// failed counts the requests with that status.
-func (w *waits) failed(status verbs.Status) int {
-	n := 0
+// failed counts the requests with that status, and says which part of the time that
+// was lost they took.
+func (w *waits) failed(status verbs.Status) (n int, share float64) {
+	var of, all time.Duration
 	for _, r := range w.requests {
-		n += oneIf(r.Status == status)
+		all += r.Excess()
+		if r.Status == status {
+			n++
+			of += r.Excess()
+		}
 	}
-	return n
+	return n, ratio(of, all)
 }
 
 // through is how many requests of the queue pair were not slow in the window;

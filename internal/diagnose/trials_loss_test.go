@@ -22,6 +22,11 @@ func failing(status verbs.Status) func(*Burst) {
 	return func(b *Burst) { each(b, func(r *verbs.Completion) { r.Status = status }) }
 }
 
+// failsOne lets the first request fail.
+func failsOne(status verbs.Status) func(*Burst) {
+	return func(b *Burst) { b.Slow[0].Status = status }
+}
+
 // stuckFor makes the burst one of a single request that is outstanding.
 func stuckFor(age time.Duration) func(*Burst) {
 	return func(b *Burst) {
@@ -49,6 +54,7 @@ func rnrTrials() trials {
 			// As 6.12 counted for 200 sends to a receiver with room for one.
 			{"soft-RoCE, where the timeout runs on meanwhile", slowBy(80, 8*time.Millisecond), softRoCE(inHardware("rcvd_rnr_err", 153), inHardware("completer_retry_err", 97)), "receiver_not_ready", Likely},
 			{"given up", failing(statusRNRRetryExceeded), nil, "receiver_not_ready", Certain},
+			{"most of the time given up", after(slowBy(10, 5*time.Millisecond), func(b *Burst) { b.Slow[0] = request(b.Start, 150*time.Millisecond) }, failsOne(statusRNRRetryExceeded)), mlx5(), "receiver_not_ready", Likely},
 			{"still waiting", stuckFor(time.Second), rnr(30), "receiver_not_ready", Likely},
 			{"several queue pairs to one server", neighbours(Neighbours{Active: 9, Slow: 4, ActiveOfPeer: 4, SlowOfPeer: 4}), rnr(10), "receiver_not_ready", Likely},
 		},
@@ -57,6 +63,7 @@ func rnrTrials() trials {
 			{name: "not counted"},
 		},
 		lookalikes: []trial{
+			{"one of ten given up, and something else", after(slowBy(10, 5*time.Millisecond), failsOne(statusRNRRetryExceeded)), mlx5(), "receiver_not_ready", Possible},
 			{"one-sided operations beside others that wait", operation(verbs.OpRDMAWrite), rnr(10), "receiver_not_ready", Possible},
 			{"too few NAKs, and something else", nil, rnr(2), "receiver_not_ready", Possible},
 			{"NAKs of queue pairs to other peers", after(slowBy(10, 3*time.Millisecond), neighbours(Neighbours{Active: 9, Slow: 4})), rnr(10), "receiver_not_ready", Possible},
@@ -131,6 +138,7 @@ func ackTimeoutTrials() trials {
 				"a path that takes longer than the timeout", after(slowBy(9, 104*time.Millisecond), noneGotThrough),
 				softRoCE(inHardware("completer_retry_err", 5)), "network_delay", Likely,
 			},
+			{"one of ten given up, and something else", after(slowBy(10, 5*time.Millisecond), failsOne(statusRetryExceeded)), timeouts(1), "packet_loss", Possible},
 			{"given up, and no timeout", failing(statusRetryExceeded), mlx5(), "ack_timeout", Possible},
 		},
 	}
@@ -210,6 +218,14 @@ func linkDownTrials() trials {
 		lookalikes: []trial{
 			{"a flap before, and loss", after(slowBy(5, 40*time.Millisecond), flap(-900*time.Millisecond, -800*time.Millisecond)), timeouts, "packet_loss", Certain},
 			{"a black hole further on", after(slowBy(1, 500*time.Millisecond), noneGotThrough), softRoCE(inHardware("completer_retry_err", 7)), "ack_timeout", Likely},
+			{"a short flap in which a third of the requests were under way", func(b *Burst) {
+				b.Slow = append(slow(3, 5*time.Millisecond).Slow, slow(6, 5*time.Millisecond).Slow...)
+				for i := range b.Slow[3:] {
+					b.Slow[3+i].Posted += uint64(500 * time.Millisecond)
+					b.Slow[3+i].Delivered += uint64(500 * time.Millisecond)
+				}
+				flap(0, 20*time.Millisecond)(b)
+			}, softRoCE(), "link_down", Possible},
 			{"counted, and nothing was lost", nil, mlx5(inEthtool("link_down_events_phy", 1)), "link_down", Possible},
 		},
 	}
