@@ -1,10 +1,6 @@
 package diagnose
 
-import (
-	"time"
-
-	"github.com/rdmaradar/rdmaradar/internal/fabric"
-)
+import "time"
 
 func networkDelayCause() Cause {
 	return Cause{
@@ -91,14 +87,13 @@ func (c *networkCase) needOnCPU() {
 // weighTroubles looks for a counter that says more. One that moved for fewer than a
 // tenth of the requests did not make them slow.
 func (c *networkCase) weighTroubles() {
-	_, _, gaps := lossSeen().grew(c.Counters)
-	_, _, waited := timeouts().grew(c.Counters)
-	if _, retried := c.Counters.Grew(fabric.SourceHardware, "completer_retry_err"); !gaps && !waited && !retried {
+	sentAgain := newRetransmissions(c.Counters)
+	if !sentAgain.complete {
 		c.misses(Possible, "the transport counters of the device")
 		return
 	}
 	told := troubles()
-	if c.longPath(newRetransmissions(c.Counters)) {
+	if c.longPath(sentAgain) {
 		c.supports("ack_timeout", "the path takes longer than the timeout of %s, and requests are sent again in vain", round(c.path().AckTimeout))
 	} else {
 		told = append(told, retransmitted()...)

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +94,59 @@ func TestCountersOfAllPorts(t *testing.T) {
 	}
 	if own, _ := c.Grew(fabric.SourcePort, sent.Name); own != 40 {
 		t.Errorf("port 2 sent %v", own)
+	}
+}
+
+// taken is a sample of these readings of port 1.
+func taken(at int64, readings ...fabric.Reading) *fabric.Sample {
+	for i := range readings {
+		readings[i].Device, readings[i].Port = device, 1
+	}
+	return &fabric.Sample{At: time.Unix(at, 0), Readings: readings}
+}
+
+// read is a reading of a counter that was first read at 1000 s.
+func read(source fabric.CounterSource, name string, count uint64) fabric.Reading {
+	for _, known := range fabric.Counters() {
+		if known.Source == source && known.Name == name {
+			return fabric.Reading{Counter: &known, Name: strings.ReplaceAll(name, "[p]", "3"), Count: count, Since: time.Unix(1000, 0)}
+		}
+	}
+	panic("there is no counter " + name)
+}
+
+func incomplete(r fabric.Reading) fabric.Reading {
+	r.Incomplete = true
+	return r
+}
+
+// That a counter did not grow says something only where it could have.
+func TestCountersThatCannotTell(t *testing.T) {
+	const port, ethtool, pauses = fabric.SourcePort, fabric.SourceEthtool, "rx_prio[p]_pause"
+	discards := read(ethtool, "rx_discards_phy", 0)
+	for name, test := range map[string]struct {
+		source        fabric.CounterSource
+		counter       string
+		before, after *fabric.Sample
+		want          float64
+		read          bool
+	}{
+		"at its highest value":      {port, "port_xmit_wait", taken(1001, incomplete(read(port, "port_xmit_wait", 9))), taken(1002, incomplete(read(port, "port_xmit_wait", 9))), 0, false},
+		"reaches its highest value": {port, "port_xmit_wait", taken(1001, read(port, "port_xmit_wait", 9)), taken(1002, incomplete(read(port, "port_xmit_wait", 12))), 3, true},
+		"goes on after a failure":   {port, "port_xmit_wait", taken(1001), taken(1002, read(port, "port_xmit_wait", 12)), 0, false},
+		"began anew":                {port, "port_xmit_wait", taken(999, read(port, "port_xmit_wait", 12)), taken(1002, read(port, "port_xmit_wait", 1)), 0, false},
+		"a priority begins":         {ethtool, pauses, taken(1001, discards), taken(1002, discards, read(ethtool, pauses, 7)), 7, true},
+		"a priority after a failure of its interface": {
+			ethtool, pauses, taken(1001), taken(1002, discards, read(ethtool, pauses, 7)), 0, false,
+		},
+		"a priority after a failure of a member of the bond": {
+			ethtool, pauses, taken(1001, incomplete(discards)), taken(1002, discards, read(ethtool, pauses, 7)), 0, false,
+		},
+	} {
+		c := NewCounters(test.before, test.after, device, 1)
+		if got, known := c.Grew(test.source, test.counter); got != test.want || known != test.read {
+			t.Errorf("%s: %v, %v, want %v, %v", name, got, known, test.want, test.read)
+		}
 	}
 }
 

@@ -94,7 +94,7 @@ func ecnTrials() trials {
 	return trials{
 		brings: []trial{
 			{"many notifications", nil, cnps(400), "ecn_throttling", Likely},
-			{"irdma", nil, add(counts{}, inHardware("cnpHandled", 400), inHardware("RTO", 0)), "ecn_throttling", Likely},
+			{"irdma", nil, add(counts{}, inHardware("cnpHandled", 400), inHardware("RTO", 0), inHardware("Nak Sequence Error", 0)), "ecn_throttling", Likely},
 		},
 		against: []trial{
 			{name: "none", counters: mlx5()},
