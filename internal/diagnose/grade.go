@@ -75,6 +75,7 @@ func lacking(what ...string) Judgement { return Judgement{Missing: what} }
 
 // What would tell, and is often not known.
 const (
+	missingElsewhere  = "what the peer and the switches between saw in the same seconds"
 	missingScheduling = "what the kernel did with the polling thread meanwhile"
 	missingLook       = "when the thread last polled in vain: between the moments at which polls are watched, that is known only of threads that were off their CPU"
 	missingThrottling = "whether the CPU quota of the thread's cgroup ran out"
