@@ -47,22 +47,22 @@ func judgeECNThrottling(b *Burst) Judgement {
 		c.misses(None, "the congestion counters of the device")
 		return c.not()
 	case n == 0:
-		c.opposes(name, None, "no congestion notification was handled")
+		c.opposes(None, name, "no congestion notification was handled")
 		return c.not()
 	}
 	c.supports(name, "%s slowed down queues of this host", amount(n, "congestion notification"))
 	covers := c.weighCount(name, n)
 	if n < fewestCNPs {
-		c.opposes(name, Possible, "so few do not lower a rate much")
+		c.opposes(Possible, name, "so few do not lower a rate much")
 	}
 	if bytes := b.meanBytes(); bytes < throttledBytes {
-		c.opposes("bytes", Possible, "the requests have %.0f bytes, too few for a lower rate to show", bytes)
+		c.opposes(Possible, "bytes", "the requests have %.0f bytes, too few for a lower rate to show", bytes)
 	}
 	if late := median(c.delays); late > throttledDelay {
-		c.opposes("delay", Possible, "requests were late by %s, longer than throttling takes", round(late))
+		c.opposes(Possible, "delay", "requests were late by %s, longer than throttling takes", short(late))
 	}
 	if r := newRetransmissions(b.Counters); r.all() >= c.count()/2 {
-		c.opposes("retransmissions", Possible, "packets were sent again (%s)", amount(r.all(), "retransmission"))
+		c.opposes(Possible, "retransmissions", "packets were sent again (%s)", amount(r.all(), "retransmission"))
 	}
 	c.weighRNR()
 	return c.is(Likely, covers)

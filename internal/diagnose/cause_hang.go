@@ -54,7 +54,7 @@ func (o *opinion) weighSide(b *Burst, oldest *verbs.Stuck) {
 		return
 	}
 	if off := poller.kept(oldest.Age); off >= half {
-		o.opposes(Possible, "side.local", "the polling thread was kept off its CPU for %s of that: the likeliest side is this host", percentage(off))
+		o.opposes(Possible, "side.local", "the polling thread was kept off its CPU for %s of that: the likeliest side is this host", percent(off))
 		o.Remedy = "Look at the polling thread of this process first: it does not run."
 		return
 	}

@@ -47,7 +47,7 @@ func judgeNUMAMisplacement(b *Burst) Judgement {
 	}
 	late := median(c.delays)
 	if moved := c.migrations(); moved > 0 && len(c.delays) > 0 && late <= crossing {
-		c.supports("delay", "requests were late by %s, as a crossing makes them, and the poller had moved", round(late))
+		c.supports("delay", "requests were late by %s, as a crossing makes them, and the poller had moved", short(late))
 		c.misses(Possible, "whether the poller was near the NIC before it moved")
 		return c.is(Possible, 1)
 	}
@@ -56,7 +56,7 @@ func judgeNUMAMisplacement(b *Burst) Judgement {
 		return stalled.is(Likely, explains)
 	}
 	// What is always so is a part of what is normal.
-	c.opposes("delay", Possible, "requests were late by %s, and the threads had not moved", round(late))
+	c.opposes(Possible, "delay", "requests were late by %s, and the threads had not moved", short(late))
 	return c.is(Possible, 0)
 }
 

@@ -54,11 +54,11 @@ func (c *networkCase) weighStalls() (Confidence, float64) {
 		return None, 0
 	}
 	if n, _ := c.Counters.Grew(fabric.SourceEthtool, other); n >= hardly && share < hardly {
-		c.opposes(other, Possible, "the NIC stalled for %s of the last second, in the direction that these requests do not use", percent(n))
+		c.opposes(Possible, other, "the NIC stalled for %s of the last second, in the direction that these requests do not use", percent(n))
 		return Possible, 0
 	}
 	if share == 0 && events == 0 {
-		c.opposes(direction, None, "the NIC did not wait for PCIe")
+		c.opposes(None, direction, "the NIC did not wait for PCIe")
 		return None, 0
 	}
 	// The share is of the second before the counters were read, at most.
@@ -72,7 +72,7 @@ func (c *networkCase) weighStalls() (Confidence, float64) {
 		c.supports("outbound_pci_buffer_overflow", "%s dropped because PCIe did not take them", amount(n, "packet"))
 	}
 	if share < hardly {
-		c.opposes(direction, Possible, "it waited for %s of the last second only", percent(share))
+		c.opposes(Possible, direction, "it waited for %s of the last second only", percent(share))
 	}
 	c.weighTogether()
 	// It is counted while any request of the device waits, not only those that were slow.

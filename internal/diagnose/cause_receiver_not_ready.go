@@ -34,7 +34,7 @@ func judgeReceiverNotReady(b *Burst) Judgement {
 	if n, share := c.failed(statusRNRRetryExceeded); n > 0 {
 		// The status says it, whoever polled it when.
 		c.supports("status.rnr_retry_exc_err", "%d of %d requests failed with rnr_retry_exc_err", n, len(c.requests))
-		c.ceiling = Certain
+		c.Confidence = Certain
 		return c.is(ofPart(share), share)
 	}
 	if c.excluded() {
@@ -46,7 +46,7 @@ func judgeReceiverNotReady(b *Burst) Judgement {
 		c.misses(None, "the RNR counters of the device")
 		return c.not()
 	case n == 0:
-		c.opposes(name, None, "no RNR NAK was received")
+		c.opposes(None, name, "no RNR NAK was received")
 		return c.not()
 	}
 	c.supports(name, "%s received, for %s", amount(n, "RNR NAK"), amount(c.count(), "slow request"))
@@ -54,7 +54,7 @@ func judgeReceiverNotReady(b *Burst) Judgement {
 	covers := c.weighCount(name, n)
 	plateau := c.rnrPlateau()
 	if !plateau && c.Neighbours.Slow > c.Neighbours.SlowOfPeer {
-		c.opposes("neighbours.slow", Possible, "queue pairs to other peers are slow too, and the delays have no plateau")
+		c.opposes(Possible, "neighbours.slow", "queue pairs to other peers are slow too, and the delays have no plateau")
 	}
 	if plateau && covers >= 1 && c.alone() {
 		return c.is(Certain, covers)
@@ -67,7 +67,7 @@ func (c *networkCase) weighTwoSided() {
 		c.supports("operation", "%s of the requests need a receive at the peer", percent(share))
 		return
 	}
-	c.opposes("operation", Possible, "no slow request needs a receive at the peer")
+	c.opposes(Possible, "operation", "no slow request needs a receive at the peer")
 }
 
 // rnrPlateau reports whether the delays lie at several multiples of a time of the

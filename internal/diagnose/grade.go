@@ -1,9 +1,6 @@
 package diagnose
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // Which part of the excess a mechanism has to account for.
 const (
@@ -86,14 +83,3 @@ const (
 	missingState      = "what the polling thread does"
 	missingSleep      = "whether the thread slept for a time of its own choice or until it was told of the completion"
 )
-
-// short is a duration for people, of three digits.
-func short(d time.Duration) string {
-	unit := time.Nanosecond
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	return d.Round(unit).String()
-}
-
-func percentage(part float64) string { return fmt.Sprintf("%.0f %%", 100*part) }

@@ -48,11 +48,11 @@ func (c *networkCase) weighCount(name string, n float64) (covers float64) {
 	}
 	switch {
 	case c.Counters.Span > longSpan && n > 3*c.count():
-		c.opposes(name, Possible, "%s counted over %s, many more than %s", amount(n, "event"), round(c.Counters.Span), amount(c.count(), "slow request"))
+		c.opposes(Possible, name, "%s counted over %s, many more than %s", amount(n, "event"), short(c.Counters.Span), amount(c.count(), "slow request"))
 	case covers < 0.5:
-		c.opposes(name, Possible, "%s counted, too few for %s", amount(n, "event"), amount(c.count(), "slow request"))
+		c.opposes(Possible, name, "%s counted, too few for %s", amount(n, "event"), amount(c.count(), "slow request"))
 	case n < c.count()/2+elsewhere:
-		c.opposes(name, Possible, "%s to other peers were slow too and may have caused it", amount(elsewhere, "queue pair"))
+		c.opposes(Possible, name, "%s to other peers were slow too and may have caused it", amount(elsewhere, "queue pair"))
 	}
 	return covers
 }
@@ -70,7 +70,7 @@ func (c *networkCase) weighTogether() {
 	case share >= 0.5:
 		c.supports("neighbours.slow", "%d of %d other queue pairs of the device were slow as well", n.Slow, n.Active)
 	case share < hardly:
-		c.opposes("neighbours.slow", Possible, "only %d of %d other queue pairs of the device were slow", n.Slow, n.Active)
+		c.opposes(Possible, "neighbours.slow", "only %d of %d other queue pairs of the device were slow", n.Slow, n.Active)
 	}
 }
 
@@ -120,6 +120,6 @@ func (c *networkCase) through() (n uint64, known bool) {
 // not ready drops what follows, which is then sent again as well.
 func (c *networkCase) weighRNR() {
 	if n, name, _ := rnrReceived().grew(c.Counters); n >= c.count()/2 && c.twoSided() > 0 {
-		c.opposes(name, Possible, "the peer had no receive posted (%s)", amount(n, "RNR NAK"))
+		c.opposes(Possible, name, "the peer had no receive posted (%s)", amount(n, "RNR NAK"))
 	}
 }
