@@ -102,6 +102,8 @@ func ecnTrials() trials {
 		},
 		lookalikes: []trial{
 			{"a few, as always", slowBy(100, 5*time.Millisecond), cnps(5), "network_delay", Likely},
+			{"of healthy queue pairs beside it", neighbours(Neighbours{Active: 50}), cnps(400), "ecn_throttling", Possible},
+			{"others to the same peer are not slow", neighbours(Neighbours{Active: 8, Slow: 1, ActiveOfPeer: 5}), cnps(400), "ecn_throttling", Possible},
 			{"small requests", func(b *Burst) { each(b, func(r *verbs.Completion) { r.Bytes = 64 }) }, cnps(400), "ecn_throttling", Possible},
 			{"far too late for it", slowBy(5, 150*time.Millisecond), cnps(400), "ecn_throttling", Possible},
 			{"the receiver is not ready", slowBy(2, 4*time.Millisecond), mlx5(inHardware("rp_cnp_handled", 400), inHardware("rnr_nak_retry_err", 2)), "receiver_not_ready", Likely},
