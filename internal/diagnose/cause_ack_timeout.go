@@ -31,8 +31,8 @@ func ackTimeoutCause() Cause {
 func judgeAckTimeout(b *Burst) Judgement {
 	c := newNetworkCase(b)
 	r := newRetransmissions(b.Counters)
-	if n := c.failed(statusRetryExceeded); n > 0 {
-		return c.judgeGivenUp(n, r)
+	if n, share := c.failed(statusRetryExceeded); n > 0 {
+		return c.judgeGivenUp(n, share, r)
 	}
 	if c.excluded() {
 		return c.not()
@@ -41,11 +41,11 @@ func judgeAckTimeout(b *Burst) Judgement {
 		return c.judgeTimeoutPlateau()
 	}
 	if r.timeouts == 0 {
-		c.opposes("timeouts", None, "no timeout was counted")
+		c.opposes(None, "timeouts", "no timeout was counted")
 		return c.not()
 	}
 	if c.longPath(r) {
-		c.opposes("delays", None, "all requests took %s, longer than the timeout: they were sent again in vain", round(median(c.delays)))
+		c.opposes(None, "delays", "all requests took %s, longer than the timeout: they were sent again in vain", short(median(c.delays)))
 		return c.not()
 	}
 	c.supports(r.timeoutsName, "%s after a timeout", amount(r.timeouts, "retransmission"))
@@ -58,52 +58,62 @@ func judgeAckTimeout(b *Burst) Judgement {
 
 // judgeGivenUp is for requests that the device gave up. The status says that
 // nothing answered, and the counter that it was the timeout that said so.
-func (c *networkCase) judgeGivenUp(n int, r retransmissions) Judgement {
-	c.ceiling = Certain
+func (c *networkCase) judgeGivenUp(n int, share float64, r retransmissions) Judgement {
+	c.Confidence = Certain
 	c.supports("status.retry_exc_err", "%d of %d requests failed with retry_exc_err", n, len(c.requests))
-	share := float64(n) / float64(len(c.requests))
 	switch {
 	case !r.known:
 		c.misses(Likely, "the timeout counters of the device")
 	case r.timeouts == 0:
-		c.opposes("timeouts", Possible, "no timeout was counted")
+		c.opposes(Possible, "timeouts", "no timeout was counted")
 	case r.gaps > r.timeouts:
-		c.opposes(r.gapsName, Likely, "the peer told of %s", amount(r.gaps, "gap"))
+		c.opposes(Likely, r.gapsName, "the peer told of %s", amount(r.gaps, "gap"))
 	default:
 		c.supports(r.timeoutsName, "%s after a timeout", amount(r.timeouts, "retransmission"))
 	}
-	return c.is(Certain, share)
+	return c.is(ofPart(share), share)
 }
 
 // judgeTimeoutPlateau is for a device whose counters were not read.
 func (c *networkCase) judgeTimeoutPlateau() Judgement {
 	c.misses(Possible, "the timeout counters of the device")
-	timeout := c.path().AckTimeout
-	if quantised(c.delays, timeout) < 0.8 {
+	found, is := c.timeoutPlateau()
+	if !is {
 		return c.not()
 	}
-	c.supports("delay.plateau", "the delays are multiples of the timeout, %s", round(timeout))
-	return c.is(Possible, quantised(c.delays, timeout))
+	c.supports("delay.plateau", "the delays are multiples of %s, and the timeout is %s", short(found.Length), short(c.path().AckTimeout))
+	return c.is(Possible, found.Share)
+}
+
+// timeoutPlateau looks for delays at multiples of the timeout, or at several multiples of
+// what a device may make of it: with a length that is free, a single plateau is none.
+func (c *networkCase) timeoutPlateau() (quantisation, bool) {
+	timeout := c.path().AckTimeout
+	if found, is := findQuantum(c.delays, []quantum{{Name: "ack_timeout", Length: timeout}}); is {
+		return found, true
+	}
+	found, is := findQuantum(c.delays, []quantum{ackQuantum(timeout)})
+	return found, is && found.Multiples > 1
 }
 
 // weighSilence looks for signs that something came back.
 func (c *networkCase) weighSilence(r retransmissions) {
 	if r.gaps >= r.timeouts {
-		c.opposes(r.gapsName, Possible, "the peer told of %s: it is there", amount(r.gaps, "gap"))
+		c.opposes(Possible, r.gapsName, "the peer told of %s: it is there", amount(r.gaps, "gap"))
 	}
 	through, known := c.through()
 	switch {
 	case known && through > 0:
-		c.opposes("completions", Possible, "%s of the queue pair got through", amount(float64(through), "other request"))
+		c.opposes(Possible, "completions", "%s of the queue pair got through", amount(float64(through), "other request"))
 	case known:
 		c.supports("completions", "no other request of the queue pair got through")
 	default:
 		c.misses(Possible, "how many requests were not slow meanwhile")
 	}
 	if len(c.heads) > 2 {
-		c.opposes("delays", Possible, "%d requests were slow one after the other and came through", len(c.heads))
+		c.opposes(Possible, "delays", "%d requests were slow one after the other and came through", len(c.heads))
 	}
 	if timeout := c.path().AckTimeout; len(c.delays) > 0 && median(c.delays) < timeout*3/2 {
-		c.opposes("delays", Possible, "requests were late by %s, less than two timeouts of %s", round(median(c.delays)), round(timeout))
+		c.opposes(Possible, "delays", "requests were late by %s, less than two timeouts of %s", short(median(c.delays)), short(timeout))
 	}
 }

@@ -1,11 +1,5 @@
 package diagnose
 
-import "time"
-
-// adaptiveStep is the delay that users saw with adaptive retransmission on
-// (nccl#1555). The profile of the firmware decides: it is a hint.
-const adaptiveStep = 10 * time.Millisecond
-
 func adaptiveRetransmissionCause() Cause {
 	return Cause{
 		Name:    "adaptive_retransmission",
@@ -45,14 +39,14 @@ func judgeAdaptiveRetransmission(b *Burst) Judgement {
 	c.supports(name, "%s, for %s", amount(n, "adaptive retransmission"), amount(c.count(), "slow request"))
 	covers := c.weighCount(name, n)
 	if r := newRetransmissions(b.Counters); r.gaps >= c.count()/2 {
-		c.opposes(r.gapsName, Possible, "packets were lost: %s noticed", amount(r.gaps, "gap"))
+		c.opposes(Possible, r.gapsName, "packets were lost: %s noticed", amount(r.gaps, "gap"))
 	}
 	if timeout := c.path().AckTimeout; timeout > 0 && median(c.delays) > timeout {
-		c.opposes("ack_timeout", Possible, "requests were late by %s, more than the timeout of %s", round(median(c.delays)), round(timeout))
+		c.opposes(Possible, "ack_timeout", "requests were late by %s, more than the timeout of %s", short(median(c.delays)), short(timeout))
 	}
 	c.weighRNR()
-	if quantised(c.delays, adaptiveStep) >= 0.8 {
-		c.supports("delay.plateau", "the delays are multiples of about %s", adaptiveStep)
+	if found, is := findQuantum(c.delays, []quantum{adaptiveQuantum()}); is {
+		c.supports("delay.plateau", "the delays are multiples of about %s", found.Length)
 		if covers >= 1 && c.alone() {
 			return c.is(Certain, covers)
 		}

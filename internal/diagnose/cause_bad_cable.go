@@ -52,16 +52,16 @@ func judgeBadCable(b *Burst) Judgement {
 	}
 	r := newRetransmissions(b.Counters)
 	if recoveries, _ := b.Counters.Grew(fabric.SourcePort, "link_error_recovery"); recoveries > 0 && r.all() == 0 {
-		c.opposes("retransmissions", Possible, "nothing was sent again, but the link trained again")
+		c.opposes(Possible, "retransmissions", "nothing was sent again, but the link trained again")
 		return c.is(Possible, 0)
 	}
 	if !c.noteRetransmissions(r) {
-		c.ceiling = Possible
+		c.Confidence = Possible
 		return c.is(Possible, 0)
 	}
 	confidence, explains := c.weighLoss(r)
 	if errors < r.all() {
-		c.opposes("errors", Likely, "there were fewer errors than retransmissions")
+		c.opposes(Likely, "errors", "there were fewer errors than retransmissions")
 	}
 	return c.is(confidence, explains)
 }

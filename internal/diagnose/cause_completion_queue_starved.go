@@ -50,7 +50,7 @@ func judgePolledElsewhere(b *Burst) Judgement {
 		return b.lackingLook()
 	}
 	o.limit(Likely)
-	o.supports("poll.elsewhere", "for %s of the excess time the polling thread polled other Completion Queues and not this one, up to %s of a request", percentage(l.Explains()), short(l.Longest))
+	o.supports("poll.elsewhere", "for %s of the excess time the polling thread polled other Completion Queues and not this one, up to %s of a request", percent(l.Explains()), short(l.Longest))
 	o.weighWatched(l)
 	o.weighQueue(b)
 	return o.Judgement
@@ -73,7 +73,7 @@ func judgeTookElsewhere(b *Burst) Judgement {
 		return b.lackingLook()
 	}
 	o.limit(Likely)
-	o.supports("stage.poll", "for %s of the excess time the polling thread was on its CPU and did not poll this Completion Queue", percentage(l.Explains()))
+	o.supports("stage.poll", "for %s of the excess time the polling thread was on its CPU and did not poll this Completion Queue", percent(l.Explains()))
 	if n.ActiveOfThread > 0 {
 		o.supports("neighbours.thread", "meanwhile it took completions of %d queue pairs from other Completion Queues, none of them slow", n.ActiveOfThread)
 	} else {

@@ -35,7 +35,7 @@ func judgeContextCacheMisses(b *Burst) Judgement {
 		return c.not()
 	}
 	if len(c.delays) > 0 && median(c.delays) > 10*crossing {
-		c.opposes("delay", None, "requests were late by %s, more than fetching a context takes", round(median(c.delays)))
+		c.opposes(None, "delay", "requests were late by %s, more than fetching a context takes", short(median(c.delays)))
 		return c.not()
 	}
 	c.supports("queue_pairs", "the device has %d queue pairs, of which %d were used", n.QueuePairs, n.Active)

@@ -45,18 +45,18 @@ func judgeCreditWait(b *Burst) Judgement {
 		return c.not()
 	}
 	if ticks == 0 {
-		c.opposes("port_xmit_wait", None, "the port never waited for credits")
+		c.opposes(None, "port_xmit_wait", "the port never waited for credits")
 		return c.not()
 	}
 	waited := ticks * bytesPerTick / (ticks*bytesPerTick + sent)
 	text := "the port waited for credits for %.0f ticks, in which it could have sent about %s of all"
 	if waited < hardly {
-		c.opposes("port_xmit_wait", Possible, text, ticks, percent(waited))
+		c.opposes(Possible, "port_xmit_wait", text, ticks, percent(waited))
 	} else {
 		c.supports("port_xmit_wait", text, ticks, percent(waited))
 	}
 	if rate := b.Device.Port.RateBitsPerSecond / 8; rate > 0 && sent > 0.8*rate*b.Counters.Span.Seconds() {
-		c.opposes("port_xmit_data", Possible, "the port sent nearly what it can")
+		c.opposes(Possible, "port_xmit_data", "the port sent nearly what it can")
 	}
 	c.weighTogether()
 	return c.is(Likely, waited)

@@ -23,6 +23,7 @@ func ecnThrottlingCause() Cause {
 		Against: []string{
 			"No congestion notification was handled.",
 			"The requests are small, or late by more than throttling takes.",
+			"They may be of other queue pairs of the device, which were not slow; or others to the same peer were not slow.",
 			"The peer had no receive posted as often.",
 			"The poller was off its CPU, or polls found completions late.",
 		},
@@ -47,23 +48,34 @@ func judgeECNThrottling(b *Burst) Judgement {
 		c.misses(None, "the congestion counters of the device")
 		return c.not()
 	case n == 0:
-		c.opposes(name, None, "no congestion notification was handled")
+		c.opposes(None, name, "no congestion notification was handled")
 		return c.not()
 	}
 	c.supports(name, "%s slowed down queues of this host", amount(n, "congestion notification"))
 	covers := c.weighCount(name, n)
-	if n < fewestCNPs {
-		c.opposes(name, Possible, "so few do not lower a rate much")
-	}
+	c.weighNotifications(name, n)
+	c.weighPeer()
 	if bytes := b.meanBytes(); bytes < throttledBytes {
-		c.opposes("bytes", Possible, "the requests have %.0f bytes, too few for a lower rate to show", bytes)
+		c.opposes(Possible, "bytes", "the requests have %.0f bytes, too few for a lower rate to show", bytes)
 	}
 	if late := median(c.delays); late > throttledDelay {
-		c.opposes("delay", Possible, "requests were late by %s, longer than throttling takes", round(late))
+		c.opposes(Possible, "delay", "requests were late by %s, longer than throttling takes", short(late))
 	}
 	if r := newRetransmissions(b.Counters); r.all() >= c.count()/2 {
-		c.opposes("retransmissions", Possible, "packets were sent again (%s)", amount(r.all(), "retransmission"))
+		c.opposes(Possible, "retransmissions", "packets were sent again (%s)", amount(r.all(), "retransmission"))
 	}
 	c.weighRNR()
 	return c.is(Likely, covers)
+}
+
+// weighNotifications asks whether enough of them can have been of this queue pair: a rate
+// is lowered by many, and healthy queue pairs get some as well.
+func (c *networkCase) weighNotifications(name string, n float64) {
+	healthy := max(c.Neighbours.Active-c.Neighbours.Slow, 0)
+	switch {
+	case n < fewestCNPs:
+		c.opposes(Possible, name, "so few do not lower a rate much")
+	case n < fewestCNPs*float64(healthy+1):
+		c.opposes(Possible, name, "they may be of the %d other queue pairs that were not slow", healthy)
+	}
 }

@@ -54,7 +54,7 @@ func (o *opinion) weighSide(b *Burst, oldest *verbs.Stuck) {
 		return
 	}
 	if off := poller.kept(oldest.Age); off >= half {
-		o.opposes(Possible, "side.local", "the polling thread was kept off its CPU for %s of that: the likeliest side is this host", percentage(off))
+		o.opposes(Possible, "side.local", "the polling thread was kept off its CPU for %s of that: the likeliest side is this host", percent(off))
 		o.Remedy = "Look at the polling thread of this process first: it does not run."
 		return
 	}
@@ -89,8 +89,13 @@ func (p *Poller) kept(age time.Duration) float64 {
 
 // weighPort notes what the device told of itself, its port or the queue pair.
 func (o *opinion) weighPort(b *Burst) {
+	told := map[verbs.AsyncEventType]bool{}
 	for i := range b.Events {
-		o.opposes(Possible, "async_event", "the device told of %s", b.Events[i].Type)
+		// A port that flaps tells of it again and again.
+		if kind := b.Events[i].Type; !told[kind] {
+			told[kind] = true
+			o.opposes(Possible, "async_event", "the device told of %s", kind)
+		}
 	}
 	if b.Device != nil && b.Device.Port != nil && !b.Device.Port.Active() {
 		o.opposes(Possible, "port.state", "the port is not active")

@@ -42,7 +42,7 @@ func judgeInterruptLate(b *Burst) Judgement {
 		return o.Judgement
 	}
 	o.limit(Likely)
-	o.supports("poller.asleep", "the polling thread slept for %s of the excess time, after the device had written the completions", percentage(l.Explains()))
+	o.supports("poller.asleep", "the polling thread slept for %s of the excess time, after the device had written the completions", percent(l.Explains()))
 	if b.wait() == WaitUnknown {
 		o.misses(Possible, missingSleep)
 	}
@@ -61,7 +61,7 @@ func judgeUnstampedInterrupt(b *Burst) Judgement {
 		return lacking("when the device wrote the completions: cqe_timestamps tells")
 	}
 	o := &opinion{Judgement{Confidence: Possible}}
-	o.supports("poller.asleep", "the polling thread slept until an event for %s of the excess time", percentage(l.Explains()))
+	o.supports("poller.asleep", "the polling thread slept until an event for %s of the excess time", percent(l.Explains()))
 	o.supports("neighbours.peer", "%d of %d other queue pairs to the same peer were not slow", n.ActiveOfPeer-n.SlowOfPeer, n.ActiveOfPeer)
 	o.misses(Possible, "when the device wrote the completions: cqe_timestamps tells")
 	return o.Judgement

@@ -64,16 +64,16 @@ func judgeLinkDown(b *Burst) Judgement {
 func (c *networkCase) judgeOutages(outages []outage) Judgement {
 	share := c.shareWithin(outages)
 	text := "%s of the slow requests were under way while the port was down"
-	c.ceiling = Certain
+	c.Confidence = Certain
 	if share < 0.5 {
-		c.opposes("event.port_error", Possible, text, percent(share))
+		c.opposes(Possible, "event.port_error", text, percent(share))
 	} else {
 		c.supports("event.port_error", text, percent(share))
 	}
 	if most := c.recovered(outages); median(c.delays) > most {
-		c.opposes("delay", Possible, "requests were late by %s, longer than it takes to go on after the outage", round(median(c.delays)))
+		c.opposes(Possible, "delay", "requests were late by %s, longer than it takes to go on after the outage", short(median(c.delays)))
 	}
-	return c.is(Certain, share)
+	return c.is(ofPart(share), share)
 }
 
 // recovered is how long after the longest outage began all should go on: a device

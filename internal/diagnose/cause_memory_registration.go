@@ -49,7 +49,7 @@ func judgeMemoryRegistration(b *Burst) Judgement {
 	case share < aPart:
 		o.limit(None)
 	case share < most:
-		o.opposes(Possible, "registrations.time", "that is only %s of it", percentage(share))
+		o.opposes(Possible, "registrations.time", "that is only %s of it", percent(share))
 	case share > 2:
 		o.opposes(Possible, "registrations.time", "that is so much more that other threads may have done it")
 	}

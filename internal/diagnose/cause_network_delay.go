@@ -1,10 +1,6 @@
 package diagnose
 
-import (
-	"time"
-
-	"github.com/rdmaradar/rdmaradar/internal/fabric"
-)
+import "time"
 
 func networkDelayCause() Cause {
 	return Cause{
@@ -38,8 +34,10 @@ func judgeNetworkDelay(b *Burst) Judgement {
 	if c.excluded() {
 		return c.not()
 	}
-	if len(c.requests) == 0 || c.failed(statusRetryExceeded)+c.failed(statusRNRRetryExceeded) > 0 {
-		c.opposes("requests", None, "requests failed, or none came through")
+	unanswered, _ := c.failed(statusRetryExceeded)
+	refused, _ := c.failed(statusRNRRetryExceeded)
+	if len(c.requests) == 0 || unanswered+refused > 0 {
+		c.opposes(None, "requests", "requests failed, or none came through")
 		return c.not()
 	}
 	if !c.looks() {
@@ -51,10 +49,10 @@ func judgeNetworkDelay(b *Burst) Judgement {
 	c.weighSpecific()
 	c.weighHeads()
 	c.weighPeer()
-	if late := median(c.delays); c.ceiling > None && len(c.delays) > 0 && late <= crossing && c.misplaced() {
-		c.opposes("node", Possible, "requests were late by %s only, and a thread or the GPU is far from the NIC", round(late))
+	if late := median(c.delays); c.Confidence > None && len(c.delays) > 0 && late <= crossing && c.misplaced() {
+		c.opposes(Possible, "node", "requests were late by %s only, and a thread or the GPU is far from the NIC", short(late))
 	}
-	if c.ceiling < Likely {
+	if c.Confidence < Likely {
 		// It is what remains: anything that says more stands before it.
 		return c.is(Possible, 0)
 	}
@@ -89,22 +87,21 @@ func (c *networkCase) needOnCPU() {
 // weighTroubles looks for a counter that says more. One that moved for fewer than a
 // tenth of the requests did not make them slow.
 func (c *networkCase) weighTroubles() {
-	_, _, gaps := lossSeen().grew(c.Counters)
-	_, _, waited := timeouts().grew(c.Counters)
-	if _, retried := c.Counters.Grew(fabric.SourceHardware, "completer_retry_err"); !gaps && !waited && !retried {
+	sentAgain := newRetransmissions(c.Counters)
+	if !sentAgain.complete {
 		c.misses(Possible, "the transport counters of the device")
 		return
 	}
 	told := troubles()
-	if c.longPath(newRetransmissions(c.Counters)) {
-		c.supports("ack_timeout", "the path takes longer than the timeout of %s, and requests are sent again in vain", round(c.path().AckTimeout))
+	if c.longPath(sentAgain) {
+		c.supports("ack_timeout", "the path takes longer than the timeout of %s, and requests are sent again in vain", short(c.path().AckTimeout))
 	} else {
 		told = append(told, retransmitted()...)
 	}
 	quiet := true
 	for _, f := range told {
 		if n, name, _ := f.grew(c.Counters); n > 0 && n >= c.count()/10 {
-			c.opposes(name, Possible, "%s grew by %.0f", name, n)
+			c.opposes(Possible, name, "%s grew by %.0f", name, n)
 			quiet = false
 		}
 	}
@@ -121,7 +118,7 @@ const saysMore = 0.2
 func (c *networkCase) weighSpecific() {
 	for _, cause := range specificNetworkCauses() {
 		if j := cause.judge(c.Burst); j.Confidence >= Likely || j.Confidence == Possible && j.Explains > saysMore {
-			c.opposes(cause.Name, Possible, "%s says more", cause.Name)
+			c.opposes(Possible, cause.Name, "%s says more", cause.Name)
 		}
 	}
 }
@@ -134,7 +131,7 @@ func (c *networkCase) weighHeads() {
 		all = append(all, c.delay(r))
 	}
 	if len(c.heads) == 0 || 2*median(c.delays) < median(all) {
-		c.opposes("stage.queue", Possible, "most of the time was spent behind earlier work of the same queue")
+		c.opposes(Possible, "stage.queue", "most of the time was spent behind earlier work of the same queue")
 	}
 }
 
@@ -143,7 +140,7 @@ func (c *networkCase) weighPeer() {
 	switch {
 	case n.ActiveOfPeer == 0:
 	case float64(n.SlowOfPeer) < hardly*float64(n.ActiveOfPeer):
-		c.opposes("neighbours.peer", Possible, "only %d of %d other queue pairs to the same peer were slow", n.SlowOfPeer, n.ActiveOfPeer)
+		c.opposes(Possible, "neighbours.peer", "only %d of %d other queue pairs to the same peer were slow", n.SlowOfPeer, n.ActiveOfPeer)
 	default:
 		c.supports("neighbours.peer", "%d of %d other queue pairs to the same peer were slow as well", n.SlowOfPeer, n.ActiveOfPeer)
 	}

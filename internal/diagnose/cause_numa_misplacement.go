@@ -27,7 +27,7 @@ func numaMisplacementCause() Cause {
 			"The requests are late by much more than a crossing takes, or the threads have not moved, and the NIC did not wait for PCIe: possible at most.",
 			"The poller was off its CPU, or polls found completions late for other reasons.",
 		},
-		CannotTell:   "where the buffers in host memory are; and a placement that is always so explains no sudden change.",
+		CannotTell:   "where the buffers in host memory are; whether a thread that moved was near before; and a placement that is always so explains no sudden change. It is never more than possible where the NIC did not wait for PCIe.",
 		Confirm:      "`cat /sys/class/infiniband/DEVICE/device/numa_node`, `ps -L -o tid,psr -p PID`, `numastat -p PID`, `nvidia-smi topo -m`.",
 		Remedy:       "Bind the process and its memory to the NIC's node (numactl --cpunodebind --membind), and let each GPU use the NIC next to it.",
 		Source:       []string{"https://github.com/NVIDIA/nccl/issues/1017", "https://github.com/meta-pytorch/torchcomms/pull/2808", "https://github.com/sgl-project/sglang/pull/11028"},
@@ -47,15 +47,16 @@ func judgeNUMAMisplacement(b *Burst) Judgement {
 	}
 	late := median(c.delays)
 	if moved := c.migrations(); moved > 0 && len(c.delays) > 0 && late <= crossing {
-		c.supports("delay", "requests were late by %s, as a crossing makes them, and the poller had moved", round(late))
-		return c.is(Likely, 1)
+		c.supports("delay", "requests were late by %s, as a crossing makes them, and the poller had moved", short(late))
+		c.misses(Possible, "whether the poller was near the NIC before it moved")
+		return c.is(Possible, 1)
 	}
 	stalled := *c
 	if confidence, explains := stalled.weighStalls(); confidence >= Likely {
 		return stalled.is(Likely, explains)
 	}
 	// What is always so is a part of what is normal.
-	c.opposes("delay", Possible, "requests were late by %s, and the threads had not moved", round(late))
+	c.opposes(Possible, "delay", "requests were late by %s, and the threads had not moved", short(late))
 	return c.is(Possible, 0)
 }
 

@@ -38,7 +38,7 @@ func judgePacketLoss(b *Burst) Judgement {
 		return c.not()
 	}
 	if c.longPath(r) {
-		c.opposes("delays", None, "all requests took %s, longer than the timeout: they were sent again in vain", round(median(c.delays)))
+		c.opposes(None, "delays", "all requests took %s, longer than the timeout: they were sent again in vain", short(median(c.delays)))
 		return c.not()
 	}
 	return c.is(c.weighLoss(r))
@@ -51,7 +51,7 @@ func (c *networkCase) noteRetransmissions(r retransmissions) bool {
 		c.misses(None, "the retransmission counters of the device")
 		return false
 	case r.all() == 0:
-		c.opposes("retransmissions", None, "nothing was sent again")
+		c.opposes(None, "retransmissions", "nothing was sent again")
 		return false
 	}
 	if r.gaps > 0 {

@@ -22,7 +22,7 @@ func pcieBackPressureCause() Cause {
 			"It stalled in the direction that the slow requests do not use.",
 			"The poller was off its CPU, or polls found completions late.",
 		},
-		CannotTell:   "why: see pcie_degraded, pcie_settings and numa_misplacement.",
+		CannotTell:   "whose requests the NIC waited with, of all that use it: it is never certain. Why: see pcie_degraded, pcie_settings and numa_misplacement.",
 		Confirm:      "`ethtool -S INTERFACE | grep outbound_pci` while it is slow.",
 		Remedy:       "Look at the PCIe settings (relaxed ordering, MaxReadReq, ACS, IOMMU), and keep buffers and threads on the NIC's NUMA node.",
 		Source:       []string{"https://docs.kernel.org/networking/device_drivers/ethernet/mellanox/mlx5/counters.html", "https://github.com/kvcache-ai/Mooncake/pull/3205", "https://github.com/meta-pytorch/torchcomms/pull/3054"},
@@ -54,11 +54,11 @@ func (c *networkCase) weighStalls() (Confidence, float64) {
 		return None, 0
 	}
 	if n, _ := c.Counters.Grew(fabric.SourceEthtool, other); n >= hardly && share < hardly {
-		c.opposes(other, Possible, "the NIC stalled for %s of the last second, in the direction that these requests do not use", percent(n))
+		c.opposes(Possible, other, "the NIC stalled for %s of the last second, in the direction that these requests do not use", percent(n))
 		return Possible, 0
 	}
 	if share == 0 && events == 0 {
-		c.opposes(direction, None, "the NIC did not wait for PCIe")
+		c.opposes(None, direction, "the NIC did not wait for PCIe")
 		return None, 0
 	}
 	// The share is of the second before the counters were read, at most.
@@ -72,8 +72,9 @@ func (c *networkCase) weighStalls() (Confidence, float64) {
 		c.supports("outbound_pci_buffer_overflow", "%s dropped because PCIe did not take them", amount(n, "packet"))
 	}
 	if share < hardly {
-		c.opposes(direction, Possible, "it waited for %s of the last second only", percent(share))
+		c.opposes(Possible, direction, "it waited for %s of the last second only", percent(share))
 	}
 	c.weighTogether()
-	return max(confidence, Possible), explains
+	// It is counted while any request of the device waits, not only those that were slow.
+	return min(max(confidence, Possible), Likely), explains
 }

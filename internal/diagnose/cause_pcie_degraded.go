@@ -48,13 +48,13 @@ func judgePCIeDegraded(b *Burst) Judgement {
 		return c.not()
 	}
 	if now >= 0.9*limit || rated && now >= rate {
-		c.opposes("pcie.link", None, "the PCIe links are as fast as they can be, or faster than the port")
+		c.opposes(None, "pcie.link", "the PCIe links are as fast as they can be, or faster than the port")
 		return c.not()
 	}
 	c.supports("pcie.link", "a PCIe link carries %.1f GB/s instead of %.1f GB/s", now/1e9, limit/1e9)
 	c.notePCIeErrors()
 	if b.meanBytes() < largeRequest {
-		c.opposes("bytes", None, "the requests are too small for it to show")
+		c.opposes(None, "bytes", "the requests are too small for it to show")
 		return c.not()
 	}
 	return c.weighCeiling(now)
@@ -69,7 +69,7 @@ func (c *networkCase) weighCeiling(bandwidth float64) Judgement {
 	}
 	share := carried / (bandwidth * c.Counters.Span.Seconds())
 	if share < mostly {
-		c.opposes("pcie.load", Possible, "it carried %s of what it can", percent(share))
+		c.opposes(Possible, "pcie.load", "it carried %s of what it can", percent(share))
 		return c.is(Possible, 0)
 	}
 	c.supports("pcie.load", "it carried %s of what it can", percent(min(share, 1)))

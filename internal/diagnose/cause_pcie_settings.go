@@ -51,16 +51,15 @@ func judgePCIeSettings(b *Burst) Judgement {
 		return c.not()
 	}
 	if b.meanBytes() < largeRequest {
-		c.opposes("bytes", None, "the requests are too small for it to show")
+		c.opposes(None, "bytes", "the requests are too small for it to show")
 		return c.not()
 	}
 	confidence, explains := c.weighStalls()
 	if confidence == None {
-		c.ceiling = Possible
+		c.Confidence = Possible
 		return c.is(Possible, 0)
 	}
-	// What was measured is the stall, not that the setting brought it about.
-	return c.is(min(confidence, Likely), explains)
+	return c.is(confidence, explains)
 }
 
 // noteSettings returns how many of them matter for these requests.

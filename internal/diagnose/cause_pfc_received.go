@@ -17,7 +17,7 @@ func pfcReceivedCause() Cause {
 			"Most other queue pairs are not slow.",
 			"The poller was off its CPU, or polls found completions late.",
 		},
-		CannotTell:   "whether the priority that was paused is that of the queue pair, and which host began it.",
+		CannotTell:   "whether the priority that was paused is that of the queue pair: it is never certain. Which host began it.",
 		Confirm:      "`ethtool -S INTERFACE | grep 'rx_prio._pause'` grows while it is slow; the switch's PFC counters lead on to the host that sends pauses.",
 		Remedy:       "Follow the pauses through the switches to the port whose host sends them: it is the one that is slow.",
 		Source:       []string{"https://docs.kernel.org/networking/device_drivers/ethernet/mellanox/mlx5/counters.html", "https://github.com/NVIDIA/nccl/issues/378"},
@@ -32,5 +32,6 @@ func judgePFCReceived(b *Burst) Judgement {
 	if c.excluded() {
 		return c.not()
 	}
-	return c.is(c.weighPause(pfcPause(b.Counters, "rx"), "received"))
+	confidence, explains := c.weighPause(pfcPause(b.Counters, "rx"), "received")
+	return c.is(c.ofPriority(confidence), explains)
 }

@@ -18,7 +18,7 @@ func pfcSentCause() Cause {
 			"The pauses are too short; or so common that they fall on slow requests by chance.",
 			"The poller was off its CPU, or polls found completions late.",
 		},
-		CannotTell:   "why the host is slow; see pcie_back_pressure. Peers that suffer show pfc_received.",
+		CannotTell:   "whether the priority that was paused is that of the queue pair: it is never certain. Why the host is slow: see pcie_back_pressure. Peers that suffer show pfc_received.",
 		Confirm:      "`ethtool -S INTERFACE | grep -E 'tx_prio._pause|tx_pause_storm|rx_discards_phy|outbound_pci_stalled'` grows while it is slow.",
 		Remedy:       "Make this host take data faster: PCIe width and ordering, memory on the NIC's node, fewer senders at a time.",
 		Source:       []string{"https://docs.kernel.org/networking/device_drivers/ethernet/mellanox/mlx5/counters.html", "https://github.com/meta-pytorch/torchcomms/pull/3054", "https://github.com/kvcache-ai/Mooncake/pull/3205"},
@@ -39,5 +39,5 @@ func judgePFCSent(b *Burst) Judgement {
 	}
 	c.weighSent()
 	c.noteSlowHost()
-	return c.is(confidence, explains)
+	return c.is(c.ofPriority(confidence), explains)
 }

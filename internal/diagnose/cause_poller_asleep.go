@@ -37,7 +37,7 @@ func judgePollerAsleep(b *Burst) Judgement {
 	if o.Confidence == None {
 		return o.Judgement
 	}
-	o.supports("poller.asleep", "the polling thread slept for %s of the excess time, up to %s of a request", percentage(l.Explains()), short(l.Longest))
+	o.supports("poller.asleep", "the polling thread slept for %s of the excess time, up to %s of a request", percent(l.Explains()), short(l.Longest))
 	switch {
 	case b.sleptByChoice():
 		o.supports("poller.wait", "it did not wait for an event")

@@ -36,7 +36,7 @@ func judgePollerBusy(b *Burst) Judgement {
 		return b.lackingLook()
 	}
 	o.limit(Likely)
-	o.supports("stage.poll", "for %s of the excess time the polling thread was on its CPU and did not poll, up to %s of a request", percentage(l.Explains()), short(l.Longest))
+	o.supports("stage.poll", "for %s of the excess time the polling thread was on its CPU and did not poll, up to %s of a request", percent(l.Explains()), short(l.Longest))
 	o.weighWatched(l)
 	o.weighSteal(b, l)
 	o.weighRegistrations(b, l)

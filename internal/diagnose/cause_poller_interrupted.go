@@ -34,7 +34,7 @@ func judgePollerInterrupted(b *Burst) Judgement {
 	if o.Confidence == None {
 		return judgeUnlookedInterrupts(b)
 	}
-	o.supports("poller.interrupted", "interrupts took %s of the excess time from the polling thread, up to %s of a request", percentage(l.Explains()), short(l.Longest))
+	o.supports("poller.interrupted", "interrupts took %s of the excess time from the polling thread, up to %s of a request", percent(l.Explains()), short(l.Longest))
 	o.weighSoftware(b)
 	return o.Judgement
 }
@@ -48,7 +48,7 @@ func judgeUnlookedInterrupts(b *Burst) Judgement {
 		return o.Judgement
 	}
 	o.Explains = 0
-	o.supports("poller.interrupted", "interrupts took %s of the excess time from the polling thread", percentage(l.Explains()))
+	o.supports("poller.interrupted", "interrupts took %s of the excess time from the polling thread", percent(l.Explains()))
 	o.misses(Possible, missingLook)
 	o.weighSoftware(b)
 	return o.Judgement

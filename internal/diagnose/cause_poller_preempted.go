@@ -36,7 +36,7 @@ func judgePollerPreempted(b *Burst) Judgement {
 	if o.Confidence == None {
 		return o.Judgement
 	}
-	o.supports("poller.runnable", "the polling thread wanted a CPU and had none for %s of the excess time, up to %s of a request", percentage(l.Explains()), short(l.Longest))
+	o.supports("poller.runnable", "the polling thread wanted a CPU and had none for %s of the excess time, up to %s of a request", percent(l.Explains()), short(l.Longest))
 	who, known := b.instead()
 	if known {
 		o.supports("thread.instead", "%s ran on its CPU instead", nameOf(who))

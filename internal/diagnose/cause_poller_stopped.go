@@ -52,7 +52,7 @@ func judgeStoppedWhileSlow(b *Burst) Judgement {
 	if o.Confidence == None {
 		return o.Judgement
 	}
-	o.supports("poller.stopped", "the polling thread was stopped for %s of the excess time, up to %s at once", percentage(l.Explains()), short(l.Longest))
+	o.supports("poller.stopped", "the polling thread was stopped for %s of the excess time, up to %s at once", percent(l.Explains()), short(l.Longest))
 	o.weighInferred(l)
 	return o.Judgement
 }

@@ -46,7 +46,7 @@ func judgePollerThrottled(b *Burst) Judgement {
 	if o.Confidence == None {
 		return o.Judgement
 	}
-	o.supports("poller.runnable", "the polling thread wanted a CPU and had none for %s of the excess time", percentage(l.Explains()))
+	o.supports("poller.runnable", "the polling thread wanted a CPU and had none for %s of the excess time", percent(l.Explains()))
 	o.supports("cgroup.throttled", "the CPU quota of its cgroup ran out in %d periods and took %s away", b.Throttling.Count, short(b.Throttling.Time))
 	if b.throttles(l) < half {
 		o.opposes(None, "cgroup.throttled", "the quota took only %s away, the thread was late by %s", short(b.Throttling.Time), short(l.Total))

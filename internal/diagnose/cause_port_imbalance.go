@@ -39,7 +39,7 @@ func judgePortImbalance(b *Burst) Judgement {
 	load := b.Counters.Sent[port.Number] / (port.RateBitsPerSecond / 8 * b.Counters.Span.Seconds())
 	least, idlest := c.idlestOther(port.Number)
 	if load < 0.8 || least > 0.5*b.Counters.Sent[port.Number] {
-		c.opposes("port.load", None, "the port carried %s of what it can, another one %s of that", percent(load),
+		c.opposes(None, "port.load", "the port carried %s of what it can, another one %s of that", percent(load),
 			percent(least/max(b.Counters.Sent[port.Number], 1)))
 		return c.not()
 	}
@@ -49,7 +49,7 @@ func judgePortImbalance(b *Burst) Judgement {
 	case n.Active == 0:
 		c.misses(Possible, "other queue pairs of the device to compare with")
 	case n.Slow == n.Active:
-		c.opposes("neighbours.slow", Possible, "all other queue pairs of the device were slow as well")
+		c.opposes(Possible, "neighbours.slow", "all other queue pairs of the device were slow as well")
 	default:
 		c.supports("neighbours.fast", "%d of %d other queue pairs of the device were not slow", n.Active-n.Slow, n.Active)
 	}

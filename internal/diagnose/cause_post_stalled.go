@@ -37,7 +37,7 @@ func judgePostStalled(b *Burst) Judgement {
 	if o.Confidence == None {
 		return b.lackingReturn()
 	}
-	o.supports("stage.post", "%s of the excess time passed inside of post_send, up to %s of a request", percentage(l.Explains()), short(l.Longest))
+	o.supports("stage.post", "%s of the excess time passed inside of post_send, up to %s of a request", percent(l.Explains()), short(l.Longest))
 	o.weighPoster(b, l)
 	return o.Judgement
 }
@@ -65,7 +65,7 @@ func (o *opinion) weighPoster(b *Burst, l lateness) {
 	}
 	switch {
 	case ratio(held, l.Time) >= half:
-		o.opposes(Possible, "poster.stopped", "the posting thread was stopped for %s of it", percentage(ratio(held, l.Time)))
+		o.opposes(Possible, "poster.stopped", "the posting thread was stopped for %s of it", percent(ratio(held, l.Time)))
 	case ratio(waited, l.Time) < half:
 		o.supports("poster.runnable", "the posting thread was not preempted: it waited for a lock or for the doorbell")
 	case b.Throttling == nil:
@@ -73,7 +73,7 @@ func (o *opinion) weighPoster(b *Burst, l lateness) {
 	case b.throttles(l) >= aPart:
 		o.opposes(Possible, "cgroup.throttled", "the CPU quota of the poller's cgroup took %s away", short(b.Throttling.Time))
 	default:
-		o.supports("poster.runnable", "the posting thread wanted a CPU and had none for %s of it", percentage(ratio(waited, l.Time)))
+		o.supports("poster.runnable", "the posting thread wanted a CPU and had none for %s of it", percent(ratio(waited, l.Time)))
 		o.Remedy = "Give the posting thread a CPU of its own: it lost its CPU inside of post_send."
 	}
 }

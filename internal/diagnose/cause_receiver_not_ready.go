@@ -1,10 +1,6 @@
 package diagnose
 
-import (
-	"time"
-
-	"github.com/rdmaradar/rdmaradar/internal/verbs"
-)
+import "github.com/rdmaradar/rdmaradar/internal/verbs"
 
 func receiverNotReadyCause() Cause {
 	return Cause{
@@ -15,7 +11,7 @@ func receiverNotReadyCause() Cause {
 		For: []string{
 			"The device received RNR NAKs, about one or more for each slow request.",
 			"The operations need a receive: sends, and writes with immediate data.",
-			"What requests were late by has plateaus at multiples of a time of the min_rnr_timer table. The peer's timer counts; only this side's is known.",
+			"What requests were late by has plateaus at several multiples of one time of the min_rnr_timer table. The peer's timer counts; only this side's is known.",
 			"Requests failed with rnr_retry_exc_err.",
 		},
 		Against: []string{
@@ -35,11 +31,11 @@ func receiverNotReadyCause() Cause {
 
 func judgeReceiverNotReady(b *Burst) Judgement {
 	c := newNetworkCase(b)
-	if n := c.failed(statusRNRRetryExceeded); n > 0 {
+	if n, share := c.failed(statusRNRRetryExceeded); n > 0 {
 		// The status says it, whoever polled it when.
 		c.supports("status.rnr_retry_exc_err", "%d of %d requests failed with rnr_retry_exc_err", n, len(c.requests))
-		c.ceiling = Certain
-		return c.is(Certain, float64(n)/float64(len(c.requests)))
+		c.Confidence = Certain
+		return c.is(ofPart(share), share)
 	}
 	if c.excluded() {
 		return c.not()
@@ -50,17 +46,17 @@ func judgeReceiverNotReady(b *Burst) Judgement {
 		c.misses(None, "the RNR counters of the device")
 		return c.not()
 	case n == 0:
-		c.opposes(name, None, "no RNR NAK was received")
+		c.opposes(None, name, "no RNR NAK was received")
 		return c.not()
 	}
 	c.supports(name, "%s received, for %s", amount(n, "RNR NAK"), amount(c.count(), "slow request"))
 	c.weighTwoSided()
 	covers := c.weighCount(name, n)
 	plateau := c.rnrPlateau()
-	if plateau == 0 && !c.alone() && c.Neighbours.Slow > c.Neighbours.SlowOfPeer {
-		c.opposes("neighbours.slow", Possible, "queue pairs to other peers are slow too, and the delays have no plateau")
+	if !plateau && c.Neighbours.Slow > c.Neighbours.SlowOfPeer {
+		c.opposes(Possible, "neighbours.slow", "queue pairs to other peers are slow too, and the delays have no plateau")
 	}
-	if plateau > 0 && covers >= 1 && c.alone() && len(c.delays) >= 5 {
+	if plateau && covers >= 1 && c.alone() {
 		return c.is(Certain, covers)
 	}
 	return c.is(Likely, covers)
@@ -71,19 +67,21 @@ func (c *networkCase) weighTwoSided() {
 		c.supports("operation", "%s of the requests need a receive at the peer", percent(share))
 		return
 	}
-	c.opposes("operation", Possible, "no slow request needs a receive at the peer")
+	c.opposes(Possible, "operation", "no slow request needs a receive at the peer")
 }
 
-// rnrPlateau is the longest min_rnr_timer of which most delays are small
-// multiples, 0 when there is none.
-func (c *networkCase) rnrPlateau() time.Duration {
-	for code := range 32 {
-		// The table grows with the code, except that 0 is the longest.
-		timer := verbs.RNRTimer(uint8((32 - code) % 32))
-		if median(c.delays) <= 4*timer && quantised(c.delays, timer) >= 0.8 {
-			c.supports("delay.plateau", "the delays are multiples of about %s, a time of the min_rnr_timer table", timer)
-			return timer
-		}
+// rnrPlateau reports whether the delays lie at several multiples of a time of the
+// min_rnr_timer table. The timer that counts is the peer's and is not known: a single
+// plateau would lie at one of the 32 times by chance.
+func (c *networkCase) rnrPlateau() bool {
+	table := make([]quantum, 0, 32)
+	for code := range uint8(32) {
+		table = append(table, rnrQuantum(verbs.RNRTimer(code)))
 	}
-	return 0
+	found, is := findQuantum(c.delays, table)
+	if !is || found.Multiples < 2 {
+		return false
+	}
+	c.supports("delay.plateau", "the delays are at %d multiples of about %s, a time of the min_rnr_timer table", found.Multiples, found.Length)
+	return true
 }

@@ -44,7 +44,7 @@ func judgeSendQueueBacklog(b *Burst) Judgement {
 		return o.Judgement
 	}
 	o.limit(Possible)
-	o.supports("stage.queue", "%s of the excess time passed behind earlier work of the queue pair", percentage(l.Explains()))
+	o.supports("stage.queue", "%s of the excess time passed behind earlier work of the queue pair", percent(l.Explains()))
 	o.weighHead(b)
 	o.weighPath(b)
 	return o.Judgement

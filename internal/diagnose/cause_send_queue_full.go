@@ -44,7 +44,7 @@ func judgeSendQueueFull(b *Burst) Judgement {
 		// At a depth near the limit there is hardly another reason; see weighDepth.
 		o.supports("posts.refused", "%d posts were refused, for a reason that was not seen", b.Refused)
 	}
-	o.supports("stage.queue", "%s of the excess time passed behind earlier work of the queue pair", percentage(l.Explains()))
+	o.supports("stage.queue", "%s of the excess time passed behind earlier work of the queue pair", percent(l.Explains()))
 	o.weighDepth(b)
 	o.weighHead(b)
 	o.weighPath(b)

@@ -12,7 +12,7 @@ type Device struct {
 	fabric.DeviceState
 	// Port is the port that was used, nil when it is not known which.
 	Port *fabric.Port
-	// GPUs has the relation to the GPU whose memory the requests were in, "" when
+	// GPU is the relation to the GPU whose memory the requests were in, "" when
 	// they were in none or it is not known.
 	GPU fabric.Relation
 	// Nodes tells of a CPU which NUMA node it is on.
@@ -27,6 +27,8 @@ type Counters struct {
 	// number; empty where that is not counted.
 	Sent map[int]float64
 	grew map[counterKey]float64
+	// most is what the one grew by that grew most, of several of a name.
+	most map[counterKey]float64
 }
 
 type counterKey struct {
@@ -41,18 +43,13 @@ func NewCounters(before, after *fabric.Sample, device string, port int) *Counter
 	if before == nil || after == nil || !after.At.After(before.At) {
 		return nil
 	}
-	earlier := map[readingKey]fabric.Reading{}
-	for _, r := range before.Readings {
-		if r.Device == device {
-			earlier[keyOf(r)] = r
-		}
-	}
-	c := &Counters{Span: after.At.Sub(before.At), Sent: map[int]float64{}, grew: map[counterKey]float64{}}
+	earlier := earlierOf(before, device)
+	c := &Counters{Span: after.At.Sub(before.At), Sent: map[int]float64{}, grew: map[counterKey]float64{}, most: map[counterKey]float64{}}
 	for _, r := range after.Readings {
 		if r.Device != device {
 			continue
 		}
-		delta, ok := growth(earlier[keyOf(r)], r, before.At)
+		delta, ok := earlier.growth(r)
 		if !ok {
 			continue
 		}
@@ -60,7 +57,9 @@ func NewCounters(before, after *fabric.Sample, device string, port int) *Counter
 			c.Sent[r.Port] += delta
 		}
 		if port == 0 || r.Port == 0 || r.Port == port {
-			c.grew[counterKey{r.Counter.Source, r.Counter.Name}] += delta
+			key := counterKey{r.Counter.Source, r.Counter.Name}
+			c.grew[key] += delta
+			c.most[key] = max(c.most[key], delta)
 		}
 	}
 	if len(c.grew) == 0 {
@@ -69,25 +68,63 @@ func NewCounters(before, after *fabric.Sample, device string, port int) *Counter
 	return c
 }
 
-type readingKey struct {
-	source fabric.CounterSource
-	port   int
-	name   string
+// earlier is what was read of a device at the earlier moment.
+type earlier struct {
+	at       time.Time
+	readings map[readingKey]fabric.Reading
+	// whole has the ports and sources of which everything was read.
+	whole map[sourceKey]bool
 }
 
-func keyOf(r fabric.Reading) readingKey { return readingKey{r.Counter.Source, r.Port, r.Name} }
+type readingKey struct {
+	sourceKey
+	name string
+}
 
-// growth is false for a counter that was not read at the earlier moment, or that
-// began anew. A counter of a priority or a lane is not among the readings for as
-// long as it is zero, which it was at a moment when it had been read.
-func growth(before, after fabric.Reading, earlier time.Time) (float64, bool) {
+type sourceKey struct {
+	source fabric.CounterSource
+	port   int
+}
+
+func keyOf(r fabric.Reading) readingKey {
+	return readingKey{sourceKey{r.Counter.Source, r.Port}, r.Name}
+}
+
+func earlierOf(sample *fabric.Sample, device string) *earlier {
+	e := &earlier{at: sample.At, readings: map[readingKey]fabric.Reading{}, whole: map[sourceKey]bool{}}
+	for _, r := range sample.Readings {
+		if r.Device != device {
+			continue
+		}
+		key := keyOf(r)
+		e.readings[key] = r
+		if !repeated(r.Counter.Name) {
+			whole, seen := e.whole[key.sourceKey]
+			e.whole[key.sourceKey] = (whole || !seen) && !r.Incomplete
+		}
+	}
+	return e
+}
+
+// repeated reports whether a counter is one for each priority or lane.
+func repeated(name string) bool { return strings.Contains(name, "[") }
+
+// growth is false for a counter that was not read at the earlier moment, that began
+// anew, or that may have missed all there was. One of a priority or a lane is not among
+// the readings for as long as it is zero: it was, where the others of its source are.
+func (e *earlier) growth(after fabric.Reading) (float64, bool) {
 	if after.Counter.Momentary {
 		return after.Float(), true
 	}
-	if before.Counter == nil && strings.Contains(after.Counter.Name, "[") && !after.Since.After(earlier) {
+	key := keyOf(after)
+	before, ok := e.readings[key]
+	if !ok && repeated(after.Counter.Name) && e.whole[key.sourceKey] && !after.Since.After(e.at) {
 		return after.Float(), true
 	}
-	if before.Counter == nil || !before.Since.Equal(after.Since) || after.Count < before.Count {
+	if !ok || before.Incomplete || !before.Since.Equal(after.Since) || after.Count < before.Count {
+		return 0, false
+	}
+	if after.Incomplete && after.Count == before.Count {
 		return 0, false
 	}
 	return after.Float() - before.Float(), true
@@ -102,10 +139,20 @@ func (c *Counters) Grew(source fabric.CounterSource, name string) (float64, bool
 		return 0, false
 	}
 	n, ok := c.grew[counterKey{source, name}]
-	if !ok && strings.Contains(name, "[") {
+	if !ok && repeated(name) {
 		return 0, c.readsPriorities(source)
 	}
 	return n, ok
+}
+
+// Most is [Counters.Grew] of the one priority, lane or port that grew most: times in
+// which several were stopped at once do not add up.
+func (c *Counters) Most(source fabric.CounterSource, name string) (float64, bool) {
+	_, ok := c.Grew(source, name)
+	if !ok {
+		return 0, false
+	}
+	return c.most[counterKey{source, name}], true
 }
 
 // readsPriorities reports whether the counters of priorities and lanes were read:

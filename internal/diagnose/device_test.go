@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,59 @@ func TestCountersOfAllPorts(t *testing.T) {
 	}
 }
 
+// taken is a sample of these readings of port 1.
+func taken(at int64, readings ...fabric.Reading) *fabric.Sample {
+	for i := range readings {
+		readings[i].Device, readings[i].Port = device, 1
+	}
+	return &fabric.Sample{At: time.Unix(at, 0), Readings: readings}
+}
+
+// read is a reading of a counter that was first read at 1000 s.
+func read(source fabric.CounterSource, name string, count uint64) fabric.Reading {
+	for _, known := range fabric.Counters() {
+		if known.Source == source && known.Name == name {
+			return fabric.Reading{Counter: &known, Name: strings.ReplaceAll(name, "[p]", "3"), Count: count, Since: time.Unix(1000, 0)}
+		}
+	}
+	panic("there is no counter " + name)
+}
+
+func incomplete(r fabric.Reading) fabric.Reading {
+	r.Incomplete = true
+	return r
+}
+
+// That a counter did not grow says something only where it could have.
+func TestCountersThatCannotTell(t *testing.T) {
+	const port, ethtool, pauses = fabric.SourcePort, fabric.SourceEthtool, "rx_prio[p]_pause"
+	discards := read(ethtool, "rx_discards_phy", 0)
+	for name, test := range map[string]struct {
+		source        fabric.CounterSource
+		counter       string
+		before, after *fabric.Sample
+		want          float64
+		read          bool
+	}{
+		"at its highest value":      {port, "port_xmit_wait", taken(1001, incomplete(read(port, "port_xmit_wait", 9))), taken(1002, incomplete(read(port, "port_xmit_wait", 9))), 0, false},
+		"reaches its highest value": {port, "port_xmit_wait", taken(1001, read(port, "port_xmit_wait", 9)), taken(1002, incomplete(read(port, "port_xmit_wait", 12))), 3, true},
+		"goes on after a failure":   {port, "port_xmit_wait", taken(1001), taken(1002, read(port, "port_xmit_wait", 12)), 0, false},
+		"began anew":                {port, "port_xmit_wait", taken(999, read(port, "port_xmit_wait", 12)), taken(1002, read(port, "port_xmit_wait", 1)), 0, false},
+		"a priority begins":         {ethtool, pauses, taken(1001, discards), taken(1002, discards, read(ethtool, pauses, 7)), 7, true},
+		"a priority after a failure of its interface": {
+			ethtool, pauses, taken(1001), taken(1002, discards, read(ethtool, pauses, 7)), 0, false,
+		},
+		"a priority after a failure of a member of the bond": {
+			ethtool, pauses, taken(1001, incomplete(discards)), taken(1002, discards, read(ethtool, pauses, 7)), 0, false,
+		},
+	} {
+		c := NewCounters(test.before, test.after, device, 1)
+		if got, known := c.Grew(test.source, test.counter); got != test.want || known != test.read {
+			t.Errorf("%s: %v, %v, want %v, %v", name, got, known, test.want, test.read)
+		}
+	}
+}
+
 // The recorded tree of an mlx5 device on which a priority was paused.
 func TestPauseOfRecordedTree(t *testing.T) {
 	b := slow(10, 5*time.Millisecond)
@@ -113,5 +167,13 @@ func TestLossOfRecordedEFA(t *testing.T) {
 	b.Counters = sampled(t, fabrictest.EFA, "rdmap0s6", counters+"retrans_pkts = 20\n"+counters+"retrans_timeout_events = 8")
 	if got := Judge(b, networkCauses()); got.Cause != "packet_loss" || got.Confidence != Certain {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Priorities that were paused at the same time were paused once.
+func TestPausesOfPrioritiesOverlap(t *testing.T) {
+	c := sampled(t, fabrictest.SingleRoCE, "mlx5_0", ethStats+"rx_prio0_pause_duration = 400000\n"+ethStats+"rx_prio3_pause_duration = 504500")
+	if p := pfcPause(c, "rx"); p.time != 500*time.Millisecond || !p.timed {
+		t.Errorf("paused for %s (%v)", p.time, p.timed)
 	}
 }

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -81,40 +80,5 @@ func list(out *strings.Builder, title string, items []string) {
 	fmt.Fprintf(out, "\n%s:\n\n", title)
 	for _, item := range items {
 		fmt.Fprintf(out, "- %s\n", item)
-	}
-}
-
-// Every member that the document shows is there, and every cause that is named as a
-// consequence is one.
-func TestCausesAreComplete(t *testing.T) {
-	var names []string
-	for _, c := range Causes() {
-		if slices.Contains(names, c.Name) || c.Name == Unknown {
-			t.Errorf("there are two causes %s", c.Name)
-		}
-		names = append(names, c.Name)
-	}
-	for _, c := range Causes() {
-		for member, text := range map[string]string{
-			"Title": c.Title, "Happens": c.Happens, "Needs": c.Needs, "CannotTell": c.CannotTell, "Confirm": c.Confirm,
-			"Remedy": c.Remedy, "Proven": string(c.Proven), "For": strings.Join(c.For, ""), "Against": strings.Join(c.Against, ""),
-		} {
-			if text == "" {
-				t.Errorf("%s has no %s", c.Name, member)
-			}
-		}
-		if len(c.Source) == 0 || c.judge == nil {
-			t.Errorf("%s has no source or is not judged", c.Name)
-		}
-		for _, source := range c.Source {
-			if !strings.HasPrefix(source, "https://") {
-				t.Errorf("%s: %s is no address", c.Name, source)
-			}
-		}
-		for _, name := range c.Consequences {
-			if name == c.Name || !slices.Contains(names, name) && name != "hang" {
-				t.Errorf("%s brings about %s, which is no other cause", c.Name, name)
-			}
-		}
 	}
 }

@@ -1,9 +1,6 @@
 package diagnose
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // Which part of the excess a mechanism has to account for.
 const (
@@ -27,6 +24,19 @@ func (l lateness) grade() Confidence {
 		return Possible
 	default:
 		return None
+	}
+}
+
+// ofPart is how sure a cause is of a burst that certainly is that of a part of it: what
+// else was slow may have been for another reason.
+func ofPart(share float64) Confidence {
+	switch {
+	case share >= most:
+		return Certain
+	case share >= half:
+		return Likely
+	default:
+		return Possible
 	}
 }
 
@@ -62,6 +72,7 @@ func lacking(what ...string) Judgement { return Judgement{Missing: what} }
 
 // What would tell, and is often not known.
 const (
+	missingElsewhere  = "what the peer and the switches between saw in the same seconds"
 	missingScheduling = "what the kernel did with the polling thread meanwhile"
 	missingLook       = "when the thread last polled in vain: between the moments at which polls are watched, that is known only of threads that were off their CPU"
 	missingThrottling = "whether the CPU quota of the thread's cgroup ran out"
@@ -72,14 +83,3 @@ const (
 	missingState      = "what the polling thread does"
 	missingSleep      = "whether the thread slept for a time of its own choice or until it was told of the completion"
 )
-
-// short is a duration for people, of three digits.
-func short(d time.Duration) string {
-	unit := time.Nanosecond
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	return d.Round(unit).String()
-}
-
-func percentage(part float64) string { return fmt.Sprintf("%.0f %%", 100*part) }

@@ -31,6 +31,18 @@ func TestJudge(t *testing.T) {
 		"a consequence is no doubt": {
 			causes: []Cause{says("a", Likely, 0.9, "b"), says("b", Likely, 0.9)}, want: "a", confidence: Likely,
 		},
+		"a cause stands before its consequence that accounts for more": {
+			causes: []Cause{says("a", Likely, 0.9), says("b", Likely, 0.8, "a")}, want: "b", confidence: Likely,
+		},
+		"not if it accounts for much less": {
+			causes: []Cause{says("a", Likely, 0.9), says("b", Likely, 0.5, "a")}, want: "a", confidence: Likely, others: []string{"b"},
+		},
+		"two that bring each other about stand in their order": {
+			causes: []Cause{says("a", Likely, 0.9, "b"), says("b", Likely, 0.9, "a")}, want: "a", confidence: Likely,
+		},
+		"a circle of causes has a first": {
+			causes: []Cause{says("a", Likely, 0.9, "b"), says("b", Likely, 0.9, "c"), says("c", Likely, 0.9, "a")}, want: "a", confidence: Possible, others: []string{"c"},
+		},
 		"of equal ones the first wins": {
 			causes: []Cause{says("a", Possible, 0), says("b", Possible, 0)}, want: "a", confidence: Possible, others: []string{"b"},
 		},
@@ -41,6 +53,13 @@ func TestJudge(t *testing.T) {
 				t.Errorf("got %+v, want %s, %q, others %q", got, test.want, test.confidence, test.others)
 			}
 		})
+	}
+}
+
+func TestUnknownAlwaysSaysWhatWouldTell(t *testing.T) {
+	silent := Cause{Name: "a", judge: func(*Burst) Judgement { return Judgement{} }}
+	if got := Judge(&Burst{}, []Cause{silent}); len(got.Missing) != 1 {
+		t.Errorf("got %q", got.Missing)
 	}
 }
 

@@ -1,29 +1,25 @@
 package diagnose
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
-// networkCase gathers what speaks for a cause outside of this host's threads. What
-// is not known, and what speaks against it, lowers the highest confidence that the
-// judgement may have.
+// networkCase gathers what speaks for a cause outside of this host's threads. Until it
+// is judged, its confidence is the highest that is left: what is not known, and what
+// speaks against it, lowers that.
 type networkCase struct {
-	Judgement
+	opinion
 	*Burst
 	waits
-	host    hostTime
-	ceiling Confidence
+	host hostTime
 }
 
 // newNetworkCase begins with what all such causes have in common: time that this
 // host's threads lost was not lost outside.
 func newNetworkCase(b *Burst) *networkCase {
-	c := &networkCase{Burst: b, waits: newWaits(b), ceiling: Certain}
+	c := &networkCase{opinion: opinion{Judgement{Confidence: Certain}}, Burst: b, waits: newWaits(b)}
 	c.host = c.hostTime()
 	switch {
 	case b.Idle != nil || len(c.requests) == 0 && len(b.Stuck) == 0:
-		c.ceiling = None
+		c.Confidence = None
 	case len(c.requests) == 0:
 		c.limit(Likely)
 	default:
@@ -38,7 +34,7 @@ func (c *networkCase) weighHost() {
 		busy, all = busy+r.Busy, all+r.Duration()
 	}
 	if share := ratio(busy, all); share > 0.8 {
-		c.opposes("port.busy", None, "the port needed %s of the time for what it carried", percent(share))
+		c.opposes(None, "port.busy", "the port needed %s of the time for what it carried", percent(share))
 		return
 	}
 	if c.host.scheduled {
@@ -60,11 +56,11 @@ func (c *networkCase) weighStages() {
 	h := c.host
 	switch {
 	case h.late >= mostly:
-		c.opposes("stage.poll", None, "in %s of the time the host itself was late", percent(h.late))
+		c.opposes(None, "stage.poll", "in %s of the time the host itself was late", percent(h.late))
 	case h.foundLate():
-		c.opposes("stage.poll", Possible, "of %d requests whose polls were watched, the host itself was late in %s of the time", h.watched, percent(h.watchedLate))
+		c.opposes(Possible, "stage.poll", "of %d requests whose polls were watched, the host itself was late in %s of the time", h.watched, percent(h.watchedLate))
 	case h.late > hardly:
-		c.opposes("stage.poll", Possible, "in %s of the time the host itself was late", percent(h.late))
+		c.opposes(Possible, "stage.poll", "in %s of the time the host itself was late", percent(h.late))
 	case h.looked():
 		c.supports("stage.device", "%s of the time that was not spent behind earlier work, polls found nothing", percent(h.outside))
 	case h.lookedAtSome():
@@ -85,34 +81,16 @@ func (c *networkCase) weighAbsence() {
 	case absent <= hardly:
 		c.supports("poller.on_cpu", "the poller was on a CPU")
 	case absent < 0.5 || c.host.looked():
-		c.opposes("poller.absent", Likely, "the poller was off its CPU for %s of it", percent(absent))
+		c.opposes(Likely, "poller.absent", "the poller was off its CPU for %s of it", percent(absent))
 	case absent < 0.8:
-		c.opposes("poller.absent", Possible, "the poller was off its CPU for %s of it", percent(absent))
+		c.opposes(Possible, "poller.absent", "the poller was off its CPU for %s of it", percent(absent))
 	default:
-		c.opposes("poller.absent", None, "the poller was off its CPU for %s of it", percent(absent))
+		c.opposes(None, "poller.absent", "the poller was off its CPU for %s of it", percent(absent))
 	}
 }
 
-func (c *networkCase) supports(name, format string, arguments ...any) {
-	c.For = append(c.For, Evidence{name, fmt.Sprintf(format, arguments...)})
-}
-
-// opposes notes what speaks against it, and that no more than highest is left.
-func (c *networkCase) opposes(name string, highest Confidence, format string, arguments ...any) {
-	c.Against = append(c.Against, Evidence{name, fmt.Sprintf(format, arguments...)})
-	c.limit(highest)
-}
-
-// misses notes what is not known, and that no more than highest is left.
-func (c *networkCase) misses(highest Confidence, what string) {
-	c.Missing = append(c.Missing, what)
-	c.limit(highest)
-}
-
-func (c *networkCase) limit(highest Confidence) { c.ceiling = min(c.ceiling, highest) }
-
 // excluded reports whether it cannot be the cause whatever else is found.
-func (c *networkCase) excluded() bool { return c.ceiling == None }
+func (c *networkCase) excluded() bool { return c.Confidence == None }
 
 // not is the judgement that it is not this.
 func (c *networkCase) not() Judgement {
@@ -126,19 +104,9 @@ func (c *networkCase) is(confidence Confidence, explains float64) Judgement {
 	if len(c.For) == 0 {
 		return c.not()
 	}
-	c.Confidence, c.Explains = min(confidence, c.ceiling), min(max(explains, 0), 1)
+	c.Confidence, c.Explains = min(confidence, c.Confidence), min(max(explains, 0), 1)
 	if c.Confidence == None {
 		c.Explains = 0
 	}
 	return c.Judgement
 }
-
-// amount is a number with its noun, which takes an s where it is not one.
-func amount(n float64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%.0f %ss", n, noun)
-}
-
-func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

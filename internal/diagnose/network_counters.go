@@ -49,7 +49,8 @@ type retransmissions struct {
 	gaps, timeouts float64
 	// gapsName and timeoutsName are counters that say so.
 	gapsName, timeoutsName string
-	known                  bool
+	// known is true when one of the kinds is counted, complete when both are.
+	known, complete bool
 }
 
 func (r retransmissions) all() float64 { return r.gaps + r.timeouts }
@@ -61,12 +62,14 @@ func newRetransmissions(c *Counters) retransmissions {
 	var gaps, waited bool
 	r.gaps, r.gapsName, gaps = lossSeen().grew(c)
 	r.timeouts, r.timeoutsName, waited = timeouts().grew(c)
-	r.known = gaps || waited
+	r.known, r.complete = gaps || waited, gaps && waited
 	if all, ok := c.Grew(fabric.SourceHardware, "completer_retry_err"); ok {
 		r.timeouts, r.timeoutsName, r.known = max(all-r.gaps, 0), "completer_retry_err", true
+		r.complete = true
 	}
 	if all, ok := c.Grew(fabric.SourceHardware, "retrans_pkts"); ok {
 		r.gaps, r.gapsName, r.known = max(all-r.timeouts, 0), "retrans_pkts", true
+		r.complete = true
 	}
 	return r
 }

@@ -40,7 +40,7 @@ func (w *waits) hostTime() hostTime {
 	h := hostTime{scheduled: len(w.requests) > 0}
 	var outside, late, seen, own, all, absent, excess, watchedLate, watchedOwn time.Duration
 	for _, r := range w.requests {
-		alone := r.Duration() - behind(r)
+		alone := r.Duration() - queued(r)
 		own, all = own+alone, all+r.Duration()
 		late += r.Stages[verbs.StagePost]
 		if r.Known.Has(verbs.StagePoll) {

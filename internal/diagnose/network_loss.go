@@ -18,8 +18,8 @@ func (c *networkCase) weighLoss(r retransmissions) (Confidence, float64) {
 	fits := c.weighSize(r)
 	c.weighRNR()
 	c.weighThrough(r)
-	if n := c.failed(statusRetryExceeded); n > 0 {
-		c.opposes("status.retry_exc_err", Possible, "%s given up after several attempts", amount(float64(n), "request"))
+	if n, _ := c.failed(statusRetryExceeded); n > 0 {
+		c.opposes(Possible, "status.retry_exc_err", "%s given up after several attempts", amount(float64(n), "request"))
 	}
 	if covers >= 1 && fits >= 0.8 && c.alone() {
 		return Certain, min(covers, fits)
@@ -43,11 +43,11 @@ func (c *networkCase) weighSize(r retransmissions) (fits float64) {
 		fits = ratio(most, late)
 	}
 	if fits < 0.5 {
-		c.opposes("retransmissions.time", Possible, "they take %s at most, and %s were lost", round(most), round(c.lateness()))
+		c.opposes(Possible, "retransmissions.time", "they take %s at most, and %s were lost", short(most), short(c.lateness()))
 	}
 	exact := r.timeouts > r.gaps && r.timeoutsName != "completer_retry_err"
 	if late := median(c.delays); exact && len(c.delays) > 0 && late < timeout*9/10 {
-		c.opposes("ack_timeout", Possible, "requests were late by %s, less than the timeout of %s", round(late), round(timeout))
+		c.opposes(Possible, "ack_timeout", "requests were late by %s, less than the timeout of %s", short(late), short(timeout))
 	}
 	return fits
 }
@@ -66,7 +66,7 @@ func (c *networkCase) weighThrough(r retransmissions) {
 	case float64(through) >= c.count():
 		c.supports("completions", "%s of the queue pair were not slow", amount(float64(through), "other request"))
 	default:
-		c.opposes("completions", Possible, "only %s of the queue pair came through and were not slow", amount(float64(through), "other request"))
+		c.opposes(Possible, "completions", "only %s of the queue pair came through and were not slow", amount(float64(through), "other request"))
 	}
 }
 
@@ -80,14 +80,6 @@ func (c *networkCase) longPath(r retransmissions) bool {
 		return false
 	}
 	spread := float64(slices.Max(c.delays)-slices.Min(c.delays)) / float64(max(median(c.delays), 1))
-	return spread <= 0.2 && median(c.delays) >= timeout && quantised(c.delays, timeout) < 0.8
-}
-
-// round makes a duration readable: three or four digits.
-func round(d time.Duration) time.Duration {
-	for unit := time.Duration(1); ; unit *= 10 {
-		if d/1000 < unit {
-			return d.Round(unit)
-		}
-	}
+	atMultiples := float64(countExplained(c.delays, timeout)) / float64(len(c.delays))
+	return spread <= 0.2 && median(c.delays) >= timeout && atMultiples < leastShare
 }

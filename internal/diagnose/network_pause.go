@@ -19,7 +19,7 @@ type pause struct {
 func newPause(c *Counters, framesName, timeName string) pause {
 	p := pause{framesName: framesName, timeName: timeName}
 	p.frames, p.known = c.Grew(fabric.SourceEthtool, framesName)
-	seconds, timed := c.Grew(fabric.SourceEthtool, timeName)
+	seconds, timed := c.Most(fabric.SourceEthtool, timeName)
 	p.time, p.timed = time.Duration(seconds*float64(time.Second)), timed
 	return p
 }
@@ -40,7 +40,7 @@ func (c *networkCase) weighPause(p pause, did string) (Confidence, float64) {
 		c.misses(None, "the pause counters of the port (ethtool -S)")
 		return None, 0
 	case p.frames == 0:
-		c.opposes(p.framesName, None, "no pause frame was %s", did)
+		c.opposes(None, p.framesName, "no pause frame was %s", did)
 		return None, 0
 	}
 	c.supports(p.framesName, "%s %s", amount(p.frames, "pause frame"), did)
@@ -51,12 +51,21 @@ func (c *networkCase) weighPause(p pause, did string) (Confidence, float64) {
 	confidence, explains := c.weighTime(p.time)
 	text := "they paused for %s of %s; requests were slow for %s of it"
 	if confidence >= Likely {
-		c.supports(p.timeName, text, round(p.time), round(c.Counters.Span), round(c.union))
+		c.supports(p.timeName, text, short(p.time), short(c.Counters.Span), short(c.union))
 	} else {
-		c.opposes(p.timeName, confidence, text, round(p.time), round(c.Counters.Span), round(c.union))
+		c.opposes(confidence, p.timeName, text, short(p.time), short(c.Counters.Span), short(c.union))
 	}
 	c.weighTogether()
 	return confidence, explains
+}
+
+// ofPriority is how sure pauses of a priority can be that: how the host maps the traffic
+// class of a queue pair to a priority is not read.
+func (c *networkCase) ofPriority(confidence Confidence) Confidence {
+	if confidence > None {
+		c.misses(Likely, "whether the priority that was paused is that of the queue pair")
+	}
+	return confidence
 }
 
 // weighSent notes that pauses that this host sends stop what comes to it: the
@@ -66,7 +75,7 @@ func (c *networkCase) weighSent() {
 		c.supports("operation", "the payload of %s of the requests comes to this host", percent(share))
 		return
 	}
-	c.opposes("operation", Possible, "the payload of the requests leaves this host, which its own pauses do not stop")
+	c.opposes(Possible, "operation", "the payload of the requests leaves this host, which its own pauses do not stop")
 }
 
 // noteSlowHost adds signs that this host takes what comes too slowly.

@@ -9,27 +9,6 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
-func TestQuantised(t *testing.T) {
-	const ms = time.Millisecond
-	for name, test := range map[string]struct {
-		durations []time.Duration
-		quantum   time.Duration
-		want      float64
-	}{
-		"none":           {nil, 10 * ms, 0},
-		"two are none":   {[]time.Duration{10 * ms, 10 * ms}, 10 * ms, 0},
-		"no quantum":     {[]time.Duration{ms, ms, ms}, 0, 0},
-		"one plateau":    {[]time.Duration{10 * ms, 10*ms + 900*time.Microsecond, 9100 * time.Microsecond}, 10 * ms, 1},
-		"several":        {[]time.Duration{10 * ms, 20 * ms, 80 * ms, 15 * ms}, 10 * ms, 0.75},
-		"below, between": {[]time.Duration{ms, 5 * ms, 14 * ms}, 10 * ms, 0},
-		"too many times": {[]time.Duration{90 * ms, 100 * ms, 110 * ms}, 10 * ms, 0},
-	} {
-		if got := quantised(test.durations, test.quantum); got != test.want {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
-		}
-	}
-}
-
 // Requests that overlap count once, and only within the window.
 func TestUnderWay(t *testing.T) {
 	b := &Burst{Start: 1000, End: 2000}
@@ -62,11 +41,11 @@ func TestSleepOfThePoller(t *testing.T) {
 	}
 }
 
-func TestRound(t *testing.T) {
+func TestShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", -5: "-5ns", math.MaxInt64: "2561111h6m40s", 999: "999ns", 1234567: "1.23ms", 67108864: "67.1ms", 1500 * time.Millisecond: "1.5s",
 	} {
-		if got := round(d).String(); got != want {
+		if got := short(d); got != want {
 			t.Errorf("%d: %s, want %s", d, got, want)
 		}
 	}

@@ -37,7 +37,7 @@ func newWaits(b *Burst) waits {
 			continue
 		}
 		w.requests = append(w.requests, r)
-		if 2*behind(r) <= r.Duration() {
+		if 2*queued(r) <= r.Duration() {
 			w.heads = append(w.heads, r)
 			w.delays = append(w.delays, b.delay(r))
 		}
@@ -54,11 +54,6 @@ func (w *waits) count() float64 {
 		return float64(len(w.heads))
 	}
 	return float64(max(len(w.requests), 1))
-}
-
-// behind is how long a request was behind earlier work of its queue.
-func behind(r *verbs.Completion) time.Duration {
-	return r.Stages[verbs.StageQueue] + r.Stages[verbs.StageSubmit]
 }
 
 // delay is what a request took beyond what is normal and what the port's work

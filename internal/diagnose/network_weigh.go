@@ -11,13 +11,16 @@ import (
 // sure it is that the two are one, and which part it explains.
 //
 // A time that is common anyway falls on a slow request by chance. It is certain
-// where the two are so long that at least half of the slow time was within the
-// counted, and likely where they are about as long.
+// where the two are so long that most of the slow time was within the counted, and
+// likely where half of it was, or where they are about as long.
 func (c *networkCase) weighTime(counted time.Duration) (Confidence, float64) {
 	explains := ratio(counted, c.union)
+	within := ratio(counted+c.union-c.Counters.Span, c.union)
 	switch {
-	case ratio(counted+c.union-c.Counters.Span, c.union) >= 0.5:
+	case within >= most:
 		return Certain, explains
+	case within >= half:
+		return Likely, explains
 	case explains >= 0.5 && counted <= 3*c.union:
 		return Likely, explains
 	case explains >= 0.1:
@@ -45,18 +48,18 @@ func (c *networkCase) weighCount(name string, n float64) (covers float64) {
 	}
 	switch {
 	case c.Counters.Span > longSpan && n > 3*c.count():
-		c.opposes(name, Possible, "%s counted over %s, many more than %s", amount(n, "event"), round(c.Counters.Span), amount(c.count(), "slow request"))
+		c.opposes(Possible, name, "%s counted over %s, many more than %s", amount(n, "event"), short(c.Counters.Span), amount(c.count(), "slow request"))
 	case covers < 0.5:
-		c.opposes(name, Possible, "%s counted, too few for %s", amount(n, "event"), amount(c.count(), "slow request"))
+		c.opposes(Possible, name, "%s counted, too few for %s", amount(n, "event"), amount(c.count(), "slow request"))
 	case n < c.count()/2+elsewhere:
-		c.opposes(name, Possible, "%s to other peers were slow too and may have caused it", amount(elsewhere, "queue pair"))
+		c.opposes(Possible, name, "%s to other peers were slow too and may have caused it", amount(elsewhere, "queue pair"))
 	}
 	return covers
 }
 
-// alone reports whether no other queue pair of the device was slow, so that what
-// the device counted can hardly be another's.
-func (c *networkCase) alone() bool { return c.Neighbours.Slow == 0 }
+// alone reports whether it is known that no other queue pair of the device was slow, so
+// that what the device counted can hardly be another's.
+func (c *networkCase) alone() bool { return c.Neighbours.QueuePairs > 0 && c.Neighbours.Slow == 0 }
 
 // weighTogether notes whether the other queue pairs were slow as well, which
 // something that stops the whole port makes them.
@@ -67,7 +70,7 @@ func (c *networkCase) weighTogether() {
 	case share >= 0.5:
 		c.supports("neighbours.slow", "%d of %d other queue pairs of the device were slow as well", n.Slow, n.Active)
 	case share < hardly:
-		c.opposes("neighbours.slow", Possible, "only %d of %d other queue pairs of the device were slow", n.Slow, n.Active)
+		c.opposes(Possible, "neighbours.slow", "only %d of %d other queue pairs of the device were slow", n.Slow, n.Active)
 	}
 }
 
@@ -92,13 +95,18 @@ func (w *waits) lateness() time.Duration {
 	return sum
 }
 
-// failed counts the requests with that status.
-func (w *waits) failed(status verbs.Status) int {
-	n := 0
+// failed counts the requests with that status, and says which part of the time that
+// was lost they took.
+func (w *waits) failed(status verbs.Status) (n int, share float64) {
+	var of, all time.Duration
 	for _, r := range w.requests {
-		n += oneIf(r.Status == status)
+		all += r.Excess()
+		if r.Status == status {
+			n++
+			of += r.Excess()
+		}
 	}
-	return n
+	return n, ratio(of, all)
 }
 
 // through is how many requests of the queue pair were not slow in the window;
@@ -112,6 +120,6 @@ func (c *networkCase) through() (n uint64, known bool) {
 // not ready drops what follows, which is then sent again as well.
 func (c *networkCase) weighRNR() {
 	if n, name, _ := rnrReceived().grew(c.Counters); n >= c.count()/2 && c.twoSided() > 0 {
-		c.opposes(name, Possible, "the peer had no receive posted (%s)", amount(n, "RNR NAK"))
+		c.opposes(Possible, name, "the peer had no receive posted (%s)", amount(n, "RNR NAK"))
 	}
 }

@@ -6,36 +6,38 @@ import (
 	"time"
 )
 
-// Quantum is what waiting may come in multiples of, such as a timer of the queue.
-type Quantum struct {
+// quantum is what waiting may come in multiples of, such as a timer of the queue.
+type quantum struct {
 	Name string
 	// Length is that of the quantum. Where the device may choose, it is from Length
 	// to Longest; 0 stands for Length.
 	Length, Longest time.Duration
 }
 
-// RNRQuantum is the min_rnr_timer of the responder: so long a requester waits after
+// rnrQuantum is the min_rnr_timer of the responder: so long a requester waits after
 // each RNR NAK (IBTA 9.7.5.2.8).
-func RNRQuantum(minRNRTimer time.Duration) Quantum {
-	return Quantum{Name: "min_rnr_timer", Length: minRNRTimer}
+func rnrQuantum(minRNRTimer time.Duration) quantum {
+	return quantum{Name: "min_rnr_timer", Length: minRNRTimer}
 }
 
-// AckQuantum is the time after which a requester sends again what was not
+// ackQuantum is the time after which a requester sends again what was not
 // acknowledged: at least the Local ACK Timeout, and at most four times that (IBTA
 // 9.7.6.1.3).
-func AckQuantum(ackTimeout time.Duration) Quantum {
-	return Quantum{Name: "ack_timeout", Length: ackTimeout, Longest: 4 * ackTimeout}
+func ackQuantum(ackTimeout time.Duration) quantum {
+	return quantum{Name: "ack_timeout", Length: ackTimeout, Longest: 4 * ackTimeout}
 }
 
-// AdaptiveQuantum is after how long NVIDIA's NICs with adaptive retransmission send
-// again, whatever the timeout (https://github.com/NVIDIA/nccl/issues/1555).
-func AdaptiveQuantum() Quantum {
-	return Quantum{Name: "adaptive_retransmission", Length: 10 * time.Millisecond}
+// adaptiveQuantum is after how long users saw NVIDIA's NICs with adaptive
+// retransmission send again, whatever the timeout
+// (https://github.com/NVIDIA/nccl/issues/1555). The profile of the firmware decides: it
+// is a hint.
+func adaptiveQuantum() quantum {
+	return quantum{Name: "adaptive_retransmission", Length: 10 * time.Millisecond}
 }
 
-// Quantisation is how durations lie at multiples of a quantum.
-type Quantisation struct {
-	Quantum Quantum
+// quantisation is how durations lie at multiples of a quantum.
+type quantisation struct {
+	Quantum quantum
 	// Length is the one that explains most, where the quantum has a range.
 	Length time.Duration
 	// Share is the part of the durations that end shortly after a multiple.
@@ -44,9 +46,9 @@ type Quantisation struct {
 	// durations are a single plateau, as everything gives that takes so long: that
 	// means something only for a timer that the queue is known to have.
 	Multiples int
-	// Chance is the probability that durations which are spread evenly from 0 to
-	// the longest have such a share for any of the quanta.
-	Chance float64
+	// logChance is the logarithm of the probability that durations which are spread
+	// evenly from 0 to the longest have such a share for any of the quanta.
+	logChance float64
 }
 
 const (
@@ -64,49 +66,59 @@ const (
 	mostLengths = 200
 )
 
-// FindQuantum looks for the quantum whose multiples the excess times of slow requests
+// findQuantum looks for the quantum whose multiples the excess times of slow requests
 // lie at, false when there is none. Durations that are not above 0, and quanta of no
 // length, count for nothing.
-func FindQuantum(durations []time.Duration, quanta []Quantum) (best Quantisation, found bool) {
+func findQuantum(durations []time.Duration, quanta []quantum) (best quantisation, found bool) {
 	durations = slices.DeleteFunc(slices.Clone(durations), func(d time.Duration) bool { return d <= 0 })
 	if len(durations) == 0 {
-		return Quantisation{}, false
+		return quantisation{}, false
 	}
-	longest := slices.Max(durations)
 	trials := 0
-	for _, quantum := range quanta {
-		trials += len(quantum.lengths())
+	for _, q := range quanta {
+		trials += len(q.lengths())
 	}
-	bestChance := math.Inf(1)
-	for _, quantum := range quanta {
-		for _, length := range quantum.lengths() {
-			explained := countExplained(durations, length)
-			share := float64(explained) / float64(len(durations))
-			if share < leastShare {
-				continue
-			}
-			covered := coveredShare(length, longest)
-			chance := logBinomialTail(len(durations), explained, covered) + math.Log(float64(trials))
-			if chance > math.Log(mostChance) {
-				continue
-			}
-			// Of two that explain as much, the longer: multiples of it are
-			// multiples of its half.
-			if chance > bestChance || chance == bestChance && length <= best.Length {
-				continue
-			}
-			bestChance, found = chance, true
-			best = Quantisation{
-				Quantum: quantum, Length: length, Share: share,
-				Multiples: countMultiples(durations, length, trials), Chance: math.Exp(chance),
+	for _, q := range quanta {
+		for _, length := range q.lengths() {
+			one, is := tryLength(durations, length, trials)
+			if is && (!found || one.beats(&best)) {
+				one.Quantum = q
+				best, found = one, true
 			}
 		}
 	}
 	return best, found
 }
 
+// tryLength says how durations lie at the multiples of one length, of so many that are
+// tried; false when they may by accident.
+func tryLength(durations []time.Duration, length time.Duration, trials int) (one quantisation, is bool) {
+	explained := countExplained(durations, length)
+	share := float64(explained) / float64(len(durations))
+	if share < leastShare {
+		return quantisation{}, false
+	}
+	covered := coveredShare(length, slices.Max(durations))
+	chance := logBinomialTail(len(durations), explained, covered) + math.Log(float64(trials))
+	if chance > math.Log(mostChance) {
+		return quantisation{}, false
+	}
+	return quantisation{
+		Length: length, Share: share, Multiples: countMultiples(durations, length, trials), logChance: chance,
+	}, true
+}
+
+// beats reports whether it is less of an accident. Of two that explain as much it is
+// the longer: multiples of it are multiples of its half.
+func (q *quantisation) beats(other *quantisation) bool {
+	if q.logChance != other.logChance {
+		return q.logChance < other.logChance
+	}
+	return q.Length > other.Length
+}
+
 // lengths are those that are tried of a quantum.
-func (q Quantum) lengths() []time.Duration {
+func (q quantum) lengths() []time.Duration {
 	if q.Length <= 0 {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 
 // timers are those that a queue may have: a min_rnr_timer, a timeout and adaptive
 // retransmission.
-func timers() []Quantum {
-	return []Quantum{RNRQuantum(640 * time.Microsecond), AckQuantum(67108864 * time.Nanosecond), AdaptiveQuantum()}
+func timers() []quantum {
+	return []quantum{rnrQuantum(640 * time.Microsecond), ackQuantum(67108864 * time.Nanosecond), adaptiveQuantum()}
 }
 
 // waits are so many durations of each number of quanta, and up to so much more.
@@ -62,12 +62,12 @@ func TestFindQuantum(t *testing.T) {
 		{"none", nil, "", 0},
 		{"none above 0", []time.Duration{0, -1}, "", 0},
 	} {
-		got, found := FindQuantum(c.durations, timers())
+		got, found := findQuantum(c.durations, timers())
 		if found != (c.want != "") || got.Quantum.Name != c.want || got.Multiples != c.multiples {
 			t.Errorf("%s: %+v, want %q at %d multiples", c.name, got, c.want, c.multiples)
 		}
-		if found && (got.Share < leastShare || got.Share > 1 || got.Chance > mostChance) {
-			t.Errorf("%s: share %v, chance %v", c.name, got.Share, got.Chance)
+		if found && (got.Share < leastShare || got.Share > 1 || got.logChance > math.Log(mostChance)) {
+			t.Errorf("%s: share %v, chance e^%v", c.name, got.Share, got.logChance)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestQuantumOfARange(t *testing.T) {
 	for _, factor := range []float64{1, 1.3, 2, 3.9} {
 		timeout := 4194304 * time.Nanosecond
 		length := time.Duration(factor * float64(timeout))
-		got, found := FindQuantum(waitsOf(random, length, 0.04, 30, 15, 15), []Quantum{AckQuantum(timeout)})
+		got, found := findQuantum(waitsOf(random, length, 0.04, 30, 15, 15), []quantum{ackQuantum(timeout)})
 		if ratio := float64(got.Length) / float64(length); !found || got.Multiples != 3 || ratio < 0.95 || ratio > 1.07 {
 			t.Errorf("%v: %+v", length, got)
 		}
@@ -89,11 +89,11 @@ func TestQuantumOfARange(t *testing.T) {
 func TestTheLongerQuantumWins(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 2))
 	durations := waitsOf(random, 10*time.Millisecond, 0.04, 40, 20, 20)
-	for _, quanta := range [][]Quantum{
-		{{Name: "half", Length: 5 * time.Millisecond}, AdaptiveQuantum()},
-		{AdaptiveQuantum(), {Name: "half", Length: 5 * time.Millisecond}},
+	for _, quanta := range [][]quantum{
+		{{Name: "half", Length: 5 * time.Millisecond}, adaptiveQuantum()},
+		{adaptiveQuantum(), {Name: "half", Length: 5 * time.Millisecond}},
 	} {
-		if got, _ := FindQuantum(durations, quanta); got.Quantum.Name != "adaptive_retransmission" {
+		if got, _ := findQuantum(durations, quanta); got.Quantum.Name != "adaptive_retransmission" {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -101,10 +101,10 @@ func TestTheLongerQuantumWins(t *testing.T) {
 
 func TestQuantaWithoutLength(t *testing.T) {
 	durations := within(rand.New(rand.NewPCG(3, 3)), 100, time.Millisecond, time.Second)
-	if got, found := FindQuantum(durations, []Quantum{RNRQuantum(0), AckQuantum(0), {Length: -1}}); found {
+	if got, found := findQuantum(durations, []quantum{rnrQuantum(0), ackQuantum(0), {Length: -1}}); found {
 		t.Errorf("%+v", got)
 	}
-	if got, found := FindQuantum(durations, nil); found {
+	if got, found := findQuantum(durations, nil); found {
 		t.Errorf("%+v", got)
 	}
 }
@@ -129,7 +129,7 @@ func TestRandomDurationsAreNotQuantised(t *testing.T) {
 			for i := range durations {
 				durations[i] = time.Duration(shape(random, scale))
 			}
-			if got, found := FindQuantum(durations, timers()); found {
+			if got, found := findQuantum(durations, timers()); found {
 				t.Fatalf("%s at %v: %d durations count as %+v", name, time.Duration(scale), len(durations), got)
 			}
 		}
@@ -152,7 +152,7 @@ func TestRandomClustersAreOnePlateau(t *testing.T) {
 				durations[i] = time.Duration(20 * center * random.Float64())
 			}
 		}
-		got, found := FindQuantum(durations, timers())
+		got, found := findQuantum(durations, timers())
 		if found {
 			plateaus++
 		}

@@ -22,6 +22,11 @@ func failing(status verbs.Status) func(*Burst) {
 	return func(b *Burst) { each(b, func(r *verbs.Completion) { r.Status = status }) }
 }
 
+// failsOne lets the first request fail.
+func failsOne(status verbs.Status) func(*Burst) {
+	return func(b *Burst) { b.Slow[0].Status = status }
+}
+
 // stuckFor makes the burst one of a single request that is outstanding.
 func stuckFor(age time.Duration) func(*Burst) {
 	return func(b *Burst) {
@@ -37,16 +42,19 @@ func rnrTrials() trials {
 	rnr := func(n uint64) counts { return mlx5(inHardware("rnr_nak_retry_err", n)) }
 	return trials{
 		brings: []trial{
-			{"a NAK for each, on a plateau of the table", slowBy(10, 5140*time.Microsecond), rnr(10), "receiver_not_ready", Certain},
+			{"a NAK for each, on plateaus of the table", byQuanta(5120*time.Microsecond, 10, 6, 4), rnr(34), "receiver_not_ready", Certain},
+			// Whatever takes always as long is near a multiple of one of the 32 times.
+			{"a NAK for each, on one plateau", slowBy(10, 5140*time.Microsecond), rnr(10), "receiver_not_ready", Likely},
 			{"a NAK for each, without a plateau", slowBy(2, 4*time.Millisecond), rnr(2), "receiver_not_ready", Likely},
-			{"soft-RoCE, whose timers are jiffies", slowBy(10, 16*time.Millisecond), softRoCE(inHardware("rcvd_rnr_err", 10)), "receiver_not_ready", Certain},
+			{"soft-RoCE, whose timers are jiffies", slowBy(10, 16*time.Millisecond), softRoCE(inHardware("rcvd_rnr_err", 10)), "receiver_not_ready", Likely},
 			{
 				"soft-RoCE, with gaps and timeouts that follow from it", slowBy(2, 300*time.Millisecond),
 				softRoCE(inHardware("rcvd_rnr_err", 40), inHardware("rcvd_seq_err", 3), inHardware("completer_retry_err", 8)), "receiver_not_ready", Likely,
 			},
 			// As 6.12 counted for 200 sends to a receiver with room for one.
-			{"soft-RoCE, where the timeout runs on meanwhile", slowBy(80, 8*time.Millisecond), softRoCE(inHardware("rcvd_rnr_err", 153), inHardware("completer_retry_err", 97)), "receiver_not_ready", Certain},
+			{"soft-RoCE, where the timeout runs on meanwhile", slowBy(80, 8*time.Millisecond), softRoCE(inHardware("rcvd_rnr_err", 153), inHardware("completer_retry_err", 97)), "receiver_not_ready", Likely},
 			{"given up", failing(statusRNRRetryExceeded), nil, "receiver_not_ready", Certain},
+			{"most of the time given up", after(slowBy(10, 5*time.Millisecond), func(b *Burst) { b.Slow[0] = request(b.Start, 150*time.Millisecond) }, failsOne(statusRNRRetryExceeded)), mlx5(), "receiver_not_ready", Likely},
 			{"still waiting", stuckFor(time.Second), rnr(30), "receiver_not_ready", Likely},
 			{"several queue pairs to one server", neighbours(Neighbours{Active: 9, Slow: 4, ActiveOfPeer: 4, SlowOfPeer: 4}), rnr(10), "receiver_not_ready", Likely},
 		},
@@ -55,6 +63,7 @@ func rnrTrials() trials {
 			{name: "not counted"},
 		},
 		lookalikes: []trial{
+			{"one of ten given up, and something else", after(slowBy(10, 5*time.Millisecond), failsOne(statusRNRRetryExceeded)), mlx5(), "receiver_not_ready", Possible},
 			{"one-sided operations beside others that wait", operation(verbs.OpRDMAWrite), rnr(10), "receiver_not_ready", Possible},
 			{"too few NAKs, and something else", nil, rnr(2), "receiver_not_ready", Possible},
 			{"NAKs of queue pairs to other peers", after(slowBy(10, 3*time.Millisecond), neighbours(Neighbours{Active: 9, Slow: 4})), rnr(10), "receiver_not_ready", Possible},
@@ -110,11 +119,14 @@ func ackTimeoutTrials() trials {
 			{"given up", after(slowBy(1, 500*time.Millisecond), failing(statusRetryExceeded)), timeouts(8), "ack_timeout", Certain},
 			{"several in a row, and none got through", after(slowBy(1, 5*ackTimeout), noneGotThrough), timeouts(5), "ack_timeout", Likely},
 			{"still waiting", stuckFor(time.Second), softRoCE(inHardware("completer_retry_err", 12)), "ack_timeout", Likely},
-			{"a plateau without counters", slowBy(5, 2*ackTimeout), nil, "ack_timeout", Possible},
+			{"a plateau without counters", slowBy(7, 2*ackTimeout), nil, "ack_timeout", Possible},
+			{"plateaus of a longer timeout without counters", byQuanta(ackTimeout*3/2, 5, 5, 5), nil, "ack_timeout", Possible},
 		},
 		against: []trial{
 			{name: "no timeout", burst: slowBy(5, ackTimeout), counters: mlx5(inHardware("packet_seq_err", 5))},
 			{name: "no plateau and no counters"},
+			{name: "too few for a plateau, and no counters", burst: slowBy(3, ackTimeout)},
+			{name: "one plateau that is no timeout, and no counters", burst: slowBy(20, ackTimeout*3/2)},
 		},
 		lookalikes: []trial{
 			{"single packets lost", slowBy(5, ackTimeout), timeouts(5), "packet_loss", Certain},
@@ -126,6 +138,7 @@ func ackTimeoutTrials() trials {
 				"a path that takes longer than the timeout", after(slowBy(9, 104*time.Millisecond), noneGotThrough),
 				softRoCE(inHardware("completer_retry_err", 5)), "network_delay", Likely,
 			},
+			{"one of ten given up, and something else", after(slowBy(10, 5*time.Millisecond), failsOne(statusRetryExceeded)), timeouts(1), "packet_loss", Possible},
 			{"given up, and no timeout", failing(statusRetryExceeded), mlx5(), "ack_timeout", Possible},
 		},
 	}
@@ -205,6 +218,14 @@ func linkDownTrials() trials {
 		lookalikes: []trial{
 			{"a flap before, and loss", after(slowBy(5, 40*time.Millisecond), flap(-900*time.Millisecond, -800*time.Millisecond)), timeouts, "packet_loss", Certain},
 			{"a black hole further on", after(slowBy(1, 500*time.Millisecond), noneGotThrough), softRoCE(inHardware("completer_retry_err", 7)), "ack_timeout", Likely},
+			{"a short flap in which a third of the requests were under way", func(b *Burst) {
+				b.Slow = append(slow(3, 5*time.Millisecond).Slow, slow(6, 5*time.Millisecond).Slow...)
+				for i := range b.Slow[3:] {
+					b.Slow[3+i].Posted += uint64(500 * time.Millisecond)
+					b.Slow[3+i].Delivered += uint64(500 * time.Millisecond)
+				}
+				flap(0, 20*time.Millisecond)(b)
+			}, softRoCE(), "link_down", Possible},
 			{"counted, and nothing was lost", nil, mlx5(inEthtool("link_down_events_phy", 1)), "link_down", Possible},
 		},
 	}

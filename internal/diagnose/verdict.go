@@ -74,15 +74,16 @@ type Verdict struct {
 // Judge weighs what the causes say of a burst.
 //
 // The most confident judgement wins, of several the one that accounts for more of
-// the time, of equal ones the one that stands first in the table. When another cause,
-// which is no consequence of the winner, is as confident, then neither is more than
-// possible: one of the two would be wrong.
+// the time, of equal ones the one that stands first in the table; but one that is as
+// good and brings the winner about stands before it. When another cause, which is no
+// consequence of the winner, is as confident, then neither is more than possible: one
+// of the two would be wrong.
 func Judge(b *Burst, causes []Cause) Verdict {
 	ranked := judgeAll(b, causes)
 	if len(ranked) == 0 {
 		return Verdict{Cause: Unknown, Missing: missingOf(b, causes)}
 	}
-	best := ranked[0]
+	best := foremost(ranked)
 	verdict := Verdict{
 		Cause: best.cause.Name, Confidence: best.Confidence, Explains: best.Explains,
 		For: best.For, Against: best.Against, Missing: best.Missing, Remedy: best.Remedy,
@@ -90,8 +91,8 @@ func Judge(b *Burst, causes []Cause) Verdict {
 	if verdict.Remedy == "" {
 		verdict.Remedy = best.cause.Remedy
 	}
-	for _, other := range ranked[1:] {
-		if slices.Contains(best.cause.Consequences, other.cause.Name) {
+	for _, other := range ranked {
+		if other.cause == best.cause || best.bringsAbout(other) {
 			continue
 		}
 		verdict.Others = append(verdict.Others, other.cause.Name)
@@ -114,6 +115,27 @@ const clearlyMore = 0.3
 // rivals reports whether it is as good an explanation as the best one.
 func (j judged) rivals(best judged) bool {
 	return j.Confidence >= best.Confidence && j.Explains > best.Explains-clearlyMore
+}
+
+// bringsAbout reports whether the other cause is a consequence of this one.
+func (j judged) bringsAbout(other judged) bool {
+	return slices.Contains(j.cause.Consequences, other.cause.Name)
+}
+
+// foremost is the first that is as good as the first of all and that none of those as
+// good brings about. Two that bring each other about stand in their order.
+func foremost(ranked []judged) judged {
+	follows := func(one judged) bool {
+		return slices.ContainsFunc(ranked, func(other judged) bool {
+			return other.rivals(ranked[0]) && other.bringsAbout(one) && !one.bringsAbout(other)
+		})
+	}
+	for _, one := range ranked {
+		if one.rivals(ranked[0]) && !follows(one) {
+			return one
+		}
+	}
+	return ranked[0]
 }
 
 func judgeAll(b *Burst, causes []Cause) []judged {
@@ -140,7 +162,8 @@ func judgeAll(b *Burst, causes []Cause) []judged {
 	return all
 }
 
-// missingOf is what causes would have had to know, each said once.
+// missingOf is what causes would have had to know, each said once. Where they knew all
+// that they need, it is what cannot be seen from this host.
 func missingOf(b *Burst, causes []Cause) []string {
 	var missing []string
 	for i := range causes {
@@ -149,6 +172,9 @@ func missingOf(b *Burst, causes []Cause) []string {
 				missing = append(missing, m)
 			}
 		}
+	}
+	if len(missing) == 0 {
+		missing = append(missing, missingElsewhere)
 	}
 	return missing
 }

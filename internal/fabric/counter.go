@@ -64,6 +64,9 @@ type Counter struct {
 	// Wraps is how many bits it has, when it starts again from zero after them;
 	// 0 for one that does not in the life of a machine.
 	Wraps int
+	// Stays is how many bits it has, when it stays at its highest value once it has
+	// reached it; 0 for one that does not.
+	Stays int
 	// Momentary is true for a value that goes up and down.
 	Momentary bool
 	// Meaning says what it counts.
@@ -75,6 +78,9 @@ type Counter struct {
 func (c *Counter) OfDevice() bool {
 	return strings.HasPrefix(c.Metric, "rdma.device.")
 }
+
+// full reports whether the counter stands at its highest value and stays there.
+func (c *Counter) full(raw uint64) bool { return c.Stays > 0 && raw == 1<<c.Stays-1 }
 
 // repeated reports whether there is one counter for each priority or lane.
 func (c *Counter) repeated() bool { return strings.Contains(c.Name, "[") }

@@ -233,6 +233,7 @@ func (p *pass) add(key totalKey, found match, raw uint64) {
 	}
 	sum.add(raw, found.Wraps)
 	reading := sum.reading(key)
+	reading.Incomplete = found.full(raw)
 	if found.Momentary {
 		reading.Count = raw
 	}
@@ -251,6 +252,8 @@ func (p *pass) addAbsent(key totalKey, sum *total) bool {
 	if key.netdev == "" || !there || sum.found.Momentary {
 		return false
 	}
+	// One that has left counts nothing of what the others carry.
+	reading.Incomplete = p.fails(key)
 	p.merge(reading)
 	return true
 }
@@ -277,6 +280,7 @@ func (p *pass) merge(reading Reading) {
 		p.readings[i].Count = max(p.readings[i].Count, reading.Count)
 	default:
 		p.readings[i].Count += reading.Count
+		p.readings[i].Incomplete = p.readings[i].Incomplete || reading.Incomplete
 		if reading.Since.Before(p.readings[i].Since) {
 			p.readings[i].Since = reading.Since
 		}

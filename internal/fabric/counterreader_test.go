@@ -213,7 +213,35 @@ func TestBondAddsUpItsMembers(t *testing.T) {
 	c.set("ethtool/ens1f0np0/stats/rx_prio3_pause = 110\nethtool/ens1f1np1/stats/rx_prio3_pause = 31")
 	assert.EqualValues(t, 30, c.read()["mlx5_bond_0 rx_prio3_pause"].Count)
 	c.set("devices/virtual/net/bond0/bonding/slaves = ens1f0np0\nethtool/ens1f0np0/stats/rx_prio3_pause = 111")
-	assert.EqualValues(t, 31, c.read()["mlx5_bond_0 rx_prio3_pause"].Count, "a member that leaves takes nothing away")
+	left := c.read()["mlx5_bond_0 rx_prio3_pause"]
+	assert.EqualValues(t, 31, left.Count, "a member that leaves takes nothing away")
+	assert.False(t, left.Incomplete, "and counts nothing that is missing")
+}
+
+// Of a bond the sum is there while a member does not answer, and is not all.
+func TestBondWithoutAnAnswerIsIncomplete(t *testing.T) {
+	c := count(t, fabrictest.Tree(t, fabrictest.Bond), nil)
+	assert.False(t, c.read()["mlx5_bond_0 rx_discards_phy"].Incomplete)
+	bus, err := os.ReadFile(filepath.Join(c.root, "ethtool/ens1f1np1/bus_info"))
+	require.NoError(t, err)
+	c.set("ethtool/ens1f1np1/bus_info = 0000:02:00.0")
+	assert.True(t, c.read()["mlx5_bond_0 rx_discards_phy"].Incomplete)
+	c.set("ethtool/ens1f1np1/bus_info = " + string(bus))
+	assert.False(t, c.read()["mlx5_bond_0 rx_discards_phy"].Incomplete)
+}
+
+// Counters of the InfiniBand specification stay where they are at their highest value.
+func TestFullCountersAreIncomplete(t *testing.T) {
+	c := count(t, fabrictest.Tree(t, fabrictest.SingleRoCE), nil)
+	const counters = "class/infiniband/mlx5_0/ports/1/counters/"
+	for name, full := range map[string]uint64{"link_downed": 255, "symbol_error": 65535, "local_link_integrity_errors": 15, "port_xmit_wait": 4294967295} {
+		c.set(fmt.Sprintf("%s%s = %d", counters, name, full-1))
+		assert.False(t, c.read()["mlx5_0 "+name].Incomplete, name)
+		c.set(fmt.Sprintf("%s%s = %d", counters, name, full))
+		assert.True(t, c.read()["mlx5_0 "+name].Incomplete, name)
+	}
+	c.set("class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence = 4294967295")
+	assert.False(t, c.read()["mlx5_0 out_of_sequence"].Incomplete, "it wraps")
 }
 
 // In a container without the host's network another interface may have the name.

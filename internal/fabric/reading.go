@@ -19,6 +19,10 @@ type Reading struct {
 	// momentary value it is the value. It is not scaled.
 	Count uint64
 	Since time.Time
+	// Incomplete is true when the counter may not have counted all: it stands at its
+	// highest value, or an interface of a bond did not answer. That it did not grow
+	// says nothing then.
+	Incomplete bool
 }
 
 // Int is the value in the unit of the metric, for one that has no fractions.

@@ -20,6 +20,13 @@ func TestCausesAreWhole(t *testing.T) {
 	if known[Unknown] {
 		t.Errorf("a cause is named %s", Unknown)
 	}
+	for _, cause := range Causes() {
+		for _, consequence := range cause.Consequences {
+			if !known[consequence] || consequence == cause.Name {
+				t.Errorf("%s has the consequence %s, which is no other cause", cause.Name, consequence)
+			}
+		}
+	}
 }
 
 func checkWhole(t *testing.T, cause Cause) {
@@ -52,18 +59,9 @@ func checkWhole(t *testing.T, cause Cause) {
 }
 
 func TestCausesOfTheHost(t *testing.T) {
-	known := map[string]bool{}
-	for _, cause := range hostCauses() {
-		known[cause.Name] = true
-	}
 	for _, cause := range hostCauses() {
 		if !cause.PerProcess {
 			t.Errorf("%s is no matter of one process", cause.Name)
-		}
-		for _, consequence := range cause.Consequences {
-			if !known[consequence] || consequence == cause.Name {
-				t.Errorf("%s has the consequence %s", cause.Name, consequence)
-			}
 		}
 	}
 }
