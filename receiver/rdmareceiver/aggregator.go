@@ -37,9 +37,10 @@ type aggregator struct {
 	empty    map[emptyKey]uint64
 	// registered is what processes registered until the last snapshot.
 	registered map[registrationsKey]verbs.Registrations
-	// causes has the causes of what is slow, active the incidents that are open.
-	causes causeBook
-	active map[incident.Key]int
+	// causes has the causes of what is slow, active the incidents that are open, and
+	// wereActive those that were at the snapshot before.
+	causes             causeBook
+	active, wereActive map[incident.Key]int
 	// routes is nil unless they are asked for.
 	routes *routeTable
 	// transmitted is the payload that each device sent, of all processes so far.

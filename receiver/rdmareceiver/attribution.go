@@ -69,15 +69,15 @@ func newAttributions() *attributions {
 func (a *attributions) add(key counterKey, cause string, more loss) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.found[key] == nil {
-		a.found[key] = lossByCause{}
-	}
 	before, known := a.found[key][cause]
 	if !known {
 		if a.entries >= maxAttributions {
 			return
 		}
 		a.entries++
+	}
+	if a.found[key] == nil {
+		a.found[key] = lossByCause{}
 	}
 	a.found[key][cause] = before.plus(more)
 }

@@ -59,11 +59,20 @@ func (a *aggregator) addSlow(counted map[counterKey]loss) {
 
 // addIncidents notes how many incidents are open, which are the host's: several
 // jobs may be in one.
+//
+// What had some and has none is told to be 0 once before it ends: who does not know
+// the end of a series would see the incident go on.
 func (a *aggregator) addIncidents() {
-	for key, n := range a.active {
-		at := seriesKey{ofHost: true, device: key.Device}
-		a.set(at.with(activeIncidents, key.Cause), int64(n))
+	at := func(key incident.Key) seriesKey {
+		return seriesKey{ofHost: true, device: key.Device}.with(activeIncidents, key.Cause)
 	}
+	for key := range a.wereActive {
+		a.set(at(key), 0)
+	}
+	for key, n := range a.active {
+		a.set(at(key), int64(n))
+	}
+	a.wereActive = a.active
 }
 
 // foundSince is what was found out since the last snapshot.

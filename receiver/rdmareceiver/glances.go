@@ -55,11 +55,16 @@ type glances struct {
 	recent []tallies
 	// pollers are the threads that were last seen to poll Completion Queues.
 	pollers map[cqKey]uint32
+	// places are where in now a queue is, and sums what those of a kind did: both are
+	// made when they are asked for, and nil before.
+	places map[verbs.QueueID]int
+	sums   map[neighbourhood]activity
 }
 
 // add takes the next glance.
 func (g *glances) add(snap *verbs.Snapshot) {
 	g.before, g.now = g.queues, snap
+	g.places, g.sums = nil, nil
 	g.queues = make(map[verbs.QueueID]queueTally, len(snap.Queues))
 	for i := range snap.Queues {
 		q := &snap.Queues[i]
@@ -75,7 +80,7 @@ func (g *glances) add(snap *verbs.Snapshot) {
 }
 
 // skip is for a glance that failed: nothing is known of the window.
-func (g *glances) skip() { g.now, g.queues = nil, nil }
+func (g *glances) skip() { g.now, g.queues, g.places, g.sums = nil, nil, nil, nil }
 
 func tallyOf(q *verbs.QueueInfo) queueTally {
 	t := queueTally{generation: q.Traffic.Generation, bytes: q.Traffic.Bytes, slow: q.Traffic.Slow}
@@ -145,8 +150,11 @@ func (g *glances) grew(key counterKey, since uint64) processTally {
 }
 
 // did says whether a queue completed something since the glance before, and
-// whether something of that was slow.
+// whether something of that was slow. Without that glance it is not known.
 func (g *glances) did(id verbs.QueueID) (active, slow bool) {
+	if g.before == nil {
+		return false, false
+	}
 	now, before := g.queues[id], g.before[id]
 	if now.generation != before.generation {
 		before = queueTally{}
@@ -159,10 +167,14 @@ func (g *glances) queue(id verbs.QueueID) *verbs.QueueInfo {
 	if g.now == nil {
 		return nil
 	}
-	for i := range g.now.Queues {
-		if g.now.Queues[i].ID == id {
-			return &g.now.Queues[i]
+	if g.places == nil {
+		g.places = make(map[verbs.QueueID]int, len(g.now.Queues))
+		for i := range g.now.Queues {
+			g.places[g.now.Queues[i].ID] = i
 		}
+	}
+	if i, ok := g.places[id]; ok {
+		return &g.now.Queues[i]
 	}
 	return nil
 }
@@ -188,6 +200,7 @@ func (g *glances) polls(of cqKey, tid uint32) {
 		g.pollers = map[cqKey]uint32{}
 	}
 	g.pollers[of] = tid
+	g.sums = nil
 }
 
 // onlyPoller is the thread that polls for all queues of a process on a device of
@@ -221,56 +234,4 @@ func (g *glances) completed(id verbs.QueueID) (n uint64, ok bool) {
 		before = queueTally{}
 	}
 	return uint64(now.timed - before.timed), true
-}
-
-// neighbours is what the other queues of the device did.
-func (g *glances) neighbours(id verbs.QueueID) diagnose.Neighbours {
-	var n diagnose.Neighbours
-	own := g.queue(id)
-	if own == nil {
-		return n
-	}
-	thread := g.pollers[cqKey{id.Process, own.SendCQ}]
-	n.ThreadsKnown = thread != 0
-	for i := range g.now.Queues {
-		q := &g.now.Queues[i]
-		if q.Device != own.Device {
-			continue
-		}
-		n.QueuePairs++
-		active, slow := g.did(q.ID)
-		if q.ID == id || !active {
-			continue
-		}
-		count(&n.Active, &n.Slow, slow)
-		if samePeer(&q.Path, &own.Path) {
-			count(&n.ActiveOfPeer, &n.SlowOfPeer, slow)
-		}
-		switch sameCQ := own.SendCQ != 0 && q.SendCQ == own.SendCQ; {
-		case q.ID.Process != id.Process:
-		case sameCQ:
-			count(&n.ActiveOfCQ, &n.SlowOfCQ, slow)
-		default:
-			polls := g.pollers[cqKey{q.ID.Process, q.SendCQ}]
-			n.ThreadsKnown = n.ThreadsKnown && polls != 0
-			if thread != 0 && polls == thread {
-				count(&n.ActiveOfThread, &n.SlowOfThread, slow)
-			}
-		}
-	}
-	return n
-}
-
-func count(active, slow *int, isSlow bool) {
-	*active++
-	if isSlow {
-		*slow++
-	}
-}
-
-func samePeer(a, b *verbs.Path) bool {
-	if a.RemoteGID != (verbs.GID{}) || b.RemoteGID != (verbs.GID{}) {
-		return a.RemoteGID == b.RemoteGID
-	}
-	return a.RemoteLID != 0 && a.RemoteLID == b.RemoteLID
 }

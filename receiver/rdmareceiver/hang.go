@@ -21,16 +21,31 @@ type hangs struct {
 func (h *hangs) any() bool { return len(h.queues) > 0 }
 
 // follow takes the bursts of a window, and returns them with those queue pairs that
-// still hang.
+// still hang. When the queues could not be looked at, whether they do is not known.
 func (h *hangs) follow(bursts []*held, g *glances, now uint64) []*held {
 	if h.queues == nil {
 		h.queues = map[verbs.QueueID]*held{}
 	}
+	all := slices.Clone(bursts)
+	if g.now != nil {
+		all = append(all, h.lasting(bursts, g, now)...)
+	}
+	for _, b := range bursts {
+		if _, known := h.queues[b.queue]; len(b.stuck) > 0 && (known || len(h.queues) < maxHeldQueues) {
+			h.queues[b.queue] = b.stuckAlone()
+		}
+	}
+	return all
+}
+
+// lasting are the queue pairs that hang and have no burst in this window. Those that
+// hang no more are forgotten.
+func (h *hangs) lasting(bursts []*held, g *glances, now uint64) []*held {
 	fresh := map[verbs.QueueID]bool{}
 	for _, b := range bursts {
 		fresh[b.queue] = true
 	}
-	all := slices.Clone(bursts)
+	var still []*held
 	for id, b := range h.queues {
 		if fresh[id] {
 			continue
@@ -39,14 +54,14 @@ func (h *hangs) follow(bursts []*held, g *glances, now uint64) []*held {
 			delete(h.queues, id)
 			continue
 		}
-		all = append(all, b)
+		still = append(still, b)
 	}
-	for _, b := range bursts {
-		if len(b.stuck) > 0 && len(h.queues) < maxHeldQueues {
-			h.queues[b.queue] = b
-		}
-	}
-	return all
+	return still
+}
+
+// stuckAlone is the burst without the completions, which are of its window.
+func (b *held) stuckAlone() *held {
+	return &held{queue: b.queue, device: b.device, port: b.port, first: b.first, last: b.last, oldest: b.oldest, stuck: b.stuck}
 }
 
 // stillStuck is a queue pair of which something is still stuck, nil when nothing
@@ -55,7 +70,8 @@ func stillStuck(b *held, q *verbs.QueueInfo, now uint64) *held {
 	if q == nil || q.Oldest < stuckLeast {
 		return nil
 	}
-	still := &held{queue: b.queue, device: b.device, port: b.port, first: b.first, last: now, oldest: q.Oldest}
+	still := b.stuckAlone()
+	still.last, still.oldest, still.stuck = now, q.Oldest, nil
 	for _, u := range b.stuck {
 		u.Age = time.Duration(now - u.Posted)
 		if u.Age <= q.Oldest+stuckLeast {

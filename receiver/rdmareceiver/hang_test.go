@@ -58,6 +58,40 @@ func TestHangIsOneIncident(t *testing.T) {
 	})
 }
 
+// A look at the queues that fails tells nothing: what hung before is not over.
+func TestHangOutlastsAFailedGlance(t *testing.T) {
+	h, g := hangs{}, &glances{}
+	u := theStuck()
+	q := queueOf(trainer, u.Queue.QPNumber)
+	q.ID, q.Oldest = u.Queue, u.Age
+	look := func() { g.add(&verbs.Snapshot{Queues: []verbs.QueueInfo{q}}) }
+	held := newHolder()
+	c := slowIn(verbs.StagePoll, trainer, 1)
+	c.Queue = u.Queue
+	held.hold(&c)
+	held.holdStuck(&u)
+	bursts, _ := held.take()
+	look()
+	require.Equal(t, bursts, h.follow(bursts, g, u.Posted+uint64(u.Age)))
+
+	g.skip()
+	assert.Empty(t, h.follow(nil, g, u.Posted+uint64(u.Age+time.Second)), "it is not known whether it hangs")
+	assert.True(t, h.any())
+	q.Oldest += 2 * time.Second
+	look()
+	still := h.follow(nil, g, u.Posted+uint64(q.Oldest))
+	require.Len(t, still, 1)
+	assert.Equal(t, q.Oldest, still[0].oldest)
+	assert.Equal(t, q.Oldest, still[0].stuck[0].Age)
+	assert.Zero(t, still[0].stuckCount, "it was counted before")
+	assert.Empty(t, still[0].slow, "those are of the window in which they were delivered")
+
+	q.Oldest = 0
+	look()
+	assert.Empty(t, h.follow(nil, g, u.Posted+uint64(u.Age+3*time.Second)))
+	assert.False(t, h.any())
+}
+
 func TestAccounts(t *testing.T) {
 	a := &accounting{}
 	c := slowIn(verbs.StagePoll, trainer, 1)

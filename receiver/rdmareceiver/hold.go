@@ -8,7 +8,7 @@ import (
 
 const (
 	// maxHeldQueues is how many queue pairs may be slow in one window and be judged.
-	// What is slow on others is exported as unknown, and counted.
+	// What is slow on others is exported as unknown, and counted as such.
 	maxHeldQueues = 256
 	// maxHeldOfQueue is how many completions, and how many stuck sends, of one queue
 	// pair a verdict is made of.
@@ -21,7 +21,7 @@ type holder struct {
 	queues map[verbs.QueueID]*held
 	// order has the bursts in the order of their first completion.
 	order []*held
-	// refused counts the slow completions of queue pairs that found no room.
+	// refused counts what was slow, failed or stuck on queue pairs that found no room.
 	refused int
 }
 
@@ -65,9 +65,7 @@ func isSlow(c *verbs.Completion) bool { return c.Excess() > c.Threshold }
 func (h *holder) hold(c *verbs.Completion) {
 	b := h.burst(&c.WorkRequest)
 	if b == nil {
-		if isSlow(c) {
-			h.refused++
-		}
+		h.refused++
 		return
 	}
 	b.count(c)
@@ -78,6 +76,7 @@ func (h *holder) hold(c *verbs.Completion) {
 func (h *holder) holdStuck(u *verbs.Stuck) {
 	b := h.burst(&u.WorkRequest)
 	if b == nil {
+		h.refused++
 		return
 	}
 	b.span(u.Posted, u.Posted+uint64(u.Age))
@@ -99,8 +98,8 @@ func (h *holder) burst(wr *verbs.WorkRequest) *held {
 	return b
 }
 
-// take returns the bursts of the window that ends, and how many slow completions
-// found no room, and starts anew.
+// take returns the bursts of the window that ends, and how much found no room, and
+// starts anew.
 func (h *holder) take() (bursts []*held, refused int) {
 	bursts, refused = h.order, h.refused
 	*h = *newHolder()

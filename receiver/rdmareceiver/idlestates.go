@@ -43,6 +43,9 @@ func (s *idleStates) deepest(cpu uint32, now uint64) *diagnose.CPUIdle {
 	}
 	var deepest *diagnose.CPUIdle
 	for i, state := range last.states {
+		if state.Entered < last.before[i].Entered {
+			return nil // Another driver counts by now.
+		}
 		if entered := state.Entered - last.before[i].Entered; entered > 0 || deepest == nil {
 			deepest = &diagnose.CPUIdle{State: state.Name, Latency: state.Latency, Entered: entered}
 		}

@@ -30,6 +30,8 @@ func TestDeepestIdleState(t *testing.T) {
 	states[1].Entered = 8
 	assert.Equal(t, &diagnose.CPUIdle{State: "C1", Latency: 2 * us, Entered: 1}, s.deepest(3, 3*second))
 	assert.Equal(t, &diagnose.CPUIdle{State: "POLL"}, s.deepest(3, 4*second), "never idle")
+	states[1].Entered = 2
+	assert.Nil(t, s.deepest(3, 5*second), "another driver counts anew")
 	assert.Nil(t, s.deepest(3, 60*second), "the reading before is too old")
 	failure = process.ErrGone
 	assert.Nil(t, s.deepest(3, 61*second))

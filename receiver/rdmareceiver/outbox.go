@@ -27,12 +27,15 @@ func newOutbox[B any](size int, deliver func(context.Context, B) error, settled 
 	return &outbox[B]{queue: make(chan B, size), deliver: deliver, settled: settled}
 }
 
-// put queues a batch, or drops it when the queue is full. It never waits.
-func (o *outbox[B]) put(batch B) {
+// put queues a batch, or drops it when the queue is full, and says whether it did the
+// former. It never waits.
+func (o *outbox[B]) put(batch B) (queued bool) {
 	select {
 	case o.queue <- batch:
+		return true
 	default:
 		o.settled(batch, outcomeQueueFull)
+		return false
 	}
 }
 

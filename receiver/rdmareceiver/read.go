@@ -24,7 +24,8 @@ type reader struct {
 	ended bool
 }
 
-// read empties the channels of the engine. It does nothing that can wait.
+// read empties the channels of the engine. It does nothing that can wait until it
+// ends.
 func (s *session) read(stop context.Context) {
 	defer close(s.windows)
 	defer close(s.asyncs)
@@ -127,8 +128,13 @@ func (s *session) endWindowAs(r *reader, last bool) {
 	s.pass(w)
 }
 
-// pass passes a window on, or gives it up when the judging is far behind.
+// pass passes a window on, or gives it up when the judging is far behind. The last one
+// waits for it: without that no incident would be closed.
 func (s *session) pass(w window) {
+	if w.last {
+		s.windows <- w
+		return
+	}
 	select {
 	case s.windows <- w:
 		return

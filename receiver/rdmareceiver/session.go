@@ -19,6 +19,9 @@ import (
 const (
 	// eventQueue is how many windows of events may wait for a pipeline.
 	eventQueue = 32
+	// judgingQueue is how many windows may wait to be judged. Each may have ten
+	// megabytes of completions, and what waits for long is no longer worth it.
+	judgingQueue = 8
 	// asyncQueue is how many asynchronous events may wait to be named.
 	asyncQueue = 128
 	// metricsQueue is how many intervals of metrics may wait.
@@ -111,7 +114,7 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.causes = newAttributions()
 	s.snapshots = make(chan collected, snapshotQueue)
 	s.settled = make(chan struct{})
-	s.windows = make(chan window, eventQueue)
+	s.windows = make(chan window, judgingQueue)
 	s.asyncs = make(chan verbs.AsyncEvent, asyncQueue)
 	s.traces = newOutbox(eventQueue, func(ctx context.Context, events []slowEvent) error {
 		return s.pipelines.sendTraces(ctx, events, s.in)

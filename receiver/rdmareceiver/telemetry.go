@@ -84,7 +84,7 @@ func (t *selfTelemetry) countEvents(signal string, n int, o outcome) {
 		attribute.String("signal", signal), attribute.String("outcome", string(o))))
 }
 
-// Why slow completions are not judged.
+// Why something is not judged.
 const (
 	// unjudgedFull is that too many queue pairs are slow at once.
 	unjudgedFull = "queues"

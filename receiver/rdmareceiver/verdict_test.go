@@ -10,8 +10,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
@@ -288,7 +291,7 @@ func TestPeersAreNotInVerdicts(t *testing.T) {
 // More queue pairs than may be held are exported all the same, as unknown.
 func TestWhatIsNotHeldIsExportedAsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := withCauses(t)
+		r := withCauses(t, func(r *rig) { r.telemetry = componenttest.NewTelemetry() })
 		r.start()
 		synctest.Wait()
 		for qpn := range uint32(maxHeldQueues) {
@@ -297,10 +300,21 @@ func TestWhatIsNotHeldIsExportedAsUnknown(t *testing.T) {
 		late := slowIn(verbs.StagePoll, trainer, 0xffff)
 		late.Delivered += uint64(time.Second)
 		r.engine.completions <- late
+		failed := fullCompletion()
+		failed.Queue.QPNumber, failed.Status, failed.Delivered = 0x10000, 12, failed.Posted+1
+		r.engine.completions <- failed
+		stuck := theStuck()
+		stuck.Queue.QPNumber = 0x10001
+		r.engine.stuck <- stuck
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, map[string]float64{unjudgedFull: 3}, told(t, r.telemetry, "rdma_unjudged", "reason"))
 		r.shutdown()
+		require.NoError(t, r.telemetry.Shutdown(t.Context()))
 		spans := r.traces.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 		raw := spans.At(0).Attributes().AsRaw()
-		assert.EqualValues(t, 0xffff, raw[attributeQPNumber], "the slowest comes first")
+		assert.EqualValues(t, 0x10000, raw[attributeQPNumber], "what failed comes first")
+		raw = spans.At(1).Attributes().AsRaw()
+		assert.EqualValues(t, 0xffff, raw[attributeQPNumber], "then the slowest")
 		assert.Equal(t, causeUnknown, raw[attributeSlowCause])
 	})
 }
@@ -317,6 +331,22 @@ func TestOpenIncidentsAreAMetric(t *testing.T) {
 		points := values(all[len(all)-1], "rdma.active_incidents", attributeDevice, "mlx5_0", attributeSlowCause, "late_poller")
 		require.Len(t, points, 1)
 		assert.EqualValues(t, 2, points[0].IntValue(), "one in each process")
+
+		time.Sleep(2 * r.cfg.CollectionInterval)
+		latest := func() []pmetric.NumberDataPoint {
+			all := r.metrics.AllMetrics()
+			return values(all[len(all)-1], "rdma.active_incidents")
+		}
+		require.Len(t, recordsOf(r.logs, eventVerdict), 4, "both are over")
+		require.Len(t, latest(), 1)
+		assert.Zero(t, latest()[0].IntValue())
+		assert.False(t, latest()[0].Flags().NoRecordedValue(), "it returns to zero")
+		time.Sleep(r.cfg.CollectionInterval)
+		require.Len(t, latest(), 1)
+		assert.True(t, latest()[0].Flags().NoRecordedValue(), "and ends")
+		told := len(r.metrics.AllMetrics())
+		time.Sleep(2 * r.cfg.CollectionInterval)
+		assert.Len(t, r.metrics.AllMetrics(), told, "there is no more to tell")
 		r.shutdown()
 	})
 }
@@ -417,6 +447,61 @@ func TestHolderKeepsASample(t *testing.T) {
 	}
 	bursts, _ = h.take()
 	assert.Empty(t, bursts)
+}
+
+// Whoever makes processes come and go does not fill the memory.
+func TestCausesThatWaitAreBounded(t *testing.T) {
+	a := newAttributions()
+	for i := range uint64(2 * maxAttributions) {
+		a.add(counterKey{verbs.ProcessID{TGID: 1, Incarnation: i}, "mlx5_0"}, "rnr", loss{count: 1})
+	}
+	assert.Len(t, a.take(), maxAttributions)
+	a.add(counterKey{trainer, "mlx5_0"}, "rnr", loss{count: 1})
+	assert.Len(t, a.take(), 1)
+}
+
+// A span that found no room on the way to its pipeline is not one to look for.
+func TestVerdictLeadsToNoSpanThatWasDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.platform.causes = theCauses()
+		r.factory = newFactory(r.platform)
+		r.addTraces(stuckTraces{consumertest.NewNop()})
+		r.addLogs(r.logs)
+		r.start()
+		betweenTicks()
+		for range eventQueue + 2 {
+			r.engine.completions <- slowIn(verbs.StagePoll, trainer, 1)
+			time.Sleep(time.Second)
+		}
+		r.slowAgain(verbs.StagePoll, peer, 1)
+		time.Sleep(2 * time.Second)
+		records := recordsOf(r.logs, eventVerdict)
+		first, last := records[0], records[len(records)-1]
+		assert.False(t, first.TraceID().IsEmpty())
+		assert.NotEmpty(t, attributesOf(first)[attributeIncidentSpans])
+		require.EqualValues(t, peer.TGID, attributesOf(last)["process.pid"])
+		assert.True(t, last.TraceID().IsEmpty() && last.SpanID().IsEmpty())
+		assert.NotContains(t, attributesOf(last), attributeIncidentSpans)
+		r.shutdown()
+	})
+}
+
+// However far behind the judging is, the last window closes the incidents.
+func TestLastWindowIsNotGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{windows: make(chan window, 1)}
+		s.pass(window{})
+		passed := make(chan struct{})
+		go func() {
+			s.pass(window{last: true})
+			close(passed)
+		}()
+		synctest.Wait()
+		assert.False(t, (<-s.windows).last)
+		assert.True(t, (<-s.windows).last)
+		<-passed
+	})
 }
 
 func TestAwaitEndsWithItsContext(t *testing.T) {

@@ -52,12 +52,10 @@ func (s *session) handle(stop context.Context, w *window) {
 	judged := s.judgeWindow(stop, w)
 	s.accounting.add(w.start, w.end, judged)
 	events := s.eventsOf(w, judged)
-	if s.pipelines.traces.wanted && len(events) > 0 {
-		s.traces.put(events)
-	}
+	spans := s.putSpans(events)
 	batch := s.logsOf(events, w.stuck)
 	if !w.unjudged {
-		batch.verdicts = s.foldIncidents(w, judged, silent, events)
+		batch.verdicts = s.foldIncidents(w, judged, silent, spans)
 	}
 	if batch.len() > 0 {
 		s.logs.put(batch)
@@ -110,9 +108,8 @@ func (s *session) eventsOf(w *window, judged []judged) []slowEvent {
 
 // foldIncidents puts the verdicts into their incidents, and returns what there is
 // to tell of those.
-func (s *session) foldIncidents(w *window, judged []judged, silent []idleProcess, events []slowEvent) []verdictEvent {
+func (s *session) foldIncidents(w *window, judged []judged, silent []idleProcess, spans map[verbs.QueueID][]incident.Span) []verdictEvent {
 	beyond, minor := s.judge.book.Beyond(), s.judge.book.Minor()
-	spans := s.spansOf(events)
 	for i := range judged {
 		report := judged[i].report(s.identify(judged[i].queue.Process), spans[judged[i].queue])
 		s.judge.book.Fold(w.end, &report)
@@ -151,10 +148,11 @@ func (s *session) foldSilence(w *window, p *idleProcess) {
 	})
 }
 
-// spansOf are the spans that are exported, by queue pair.
-func (s *session) spansOf(events []slowEvent) map[verbs.QueueID][]incident.Span {
+// putSpans passes spans on to their pipeline, and returns those that are on their way
+// to it, by queue pair: a verdict must not lead to others.
+func (s *session) putSpans(events []slowEvent) map[verbs.QueueID][]incident.Span {
 	spans := map[verbs.QueueID][]incident.Span{}
-	if !s.pipelines.traces.wanted {
+	if !s.pipelines.traces.wanted || len(events) == 0 || !s.traces.put(events) {
 		return spans
 	}
 	for i := range events {
@@ -214,8 +212,8 @@ func (s *session) glance(slow bool) bool {
 	if !slow && began.Before(s.nextGlance) {
 		return false
 	}
+	defer func() { s.nextGlance = began.Add(glanceShare * time.Since(began)) }()
 	snap, err := s.engine.Glance(slow)
-	s.nextGlance = began.Add(glanceShare * time.Since(began))
 	if err != nil {
 		s.glances.skip()
 		return false
@@ -226,11 +224,11 @@ func (s *session) glance(slow bool) bool {
 	return true
 }
 
-// countUnjudged counts what is exported as unknown because it was not judged.
+// countUnjudged counts what was slow, failed or stuck and is not judged.
 func (s *session) countUnjudged(bursts []*held, why string) {
 	n := 0
 	for _, b := range bursts {
-		n += int(b.over)
+		n += int(b.reported + b.stuckCount)
 	}
 	s.self.countUnjudged(n, why)
 }

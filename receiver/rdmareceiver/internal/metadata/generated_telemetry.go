@@ -282,8 +282,8 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.RdmaUnjudged, err = builder.meter.Int64Counter(
 		"otelcol_rdma_unjudged",
-		metric.WithDescription("Slow completions that were exported with the cause unknown because they were not judged: too many queue pairs were slow at once, the verdicts came too slowly, or the collector was ending. [Development]"),
-		metric.WithUnit("{completion}"),
+		metric.WithDescription("Work requests that were slow, failed or did not complete, and were not judged, so that their cause is unknown: too many queue pairs were slow at once, the verdicts came too slowly, or the collector was ending. [Development]"),
+		metric.WithUnit("{wqe}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.RdmaWqes, err = builder.meter.Int64ObservableUpDownCounter(

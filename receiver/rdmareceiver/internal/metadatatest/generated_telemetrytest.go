@@ -193,8 +193,8 @@ func AssertEqualRdmaSeries(t *testing.T, tt *componenttest.Telemetry, dps []metr
 func AssertEqualRdmaUnjudged(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_rdma_unjudged",
-		Description: "Slow completions that were exported with the cause unknown because they were not judged: too many queue pairs were slow at once, the verdicts came too slowly, or the collector was ending. [Development]",
-		Unit:        "{completion}",
+		Description: "Work requests that were slow, failed or did not complete, and were not judged, so that their cause is unknown: too many queue pairs were slow at once, the verdicts came too slowly, or the collector was ending. [Development]",
+		Unit:        "{wqe}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
 			IsMonotonic: true,
