@@ -221,6 +221,7 @@ type KverbsSchedule struct {
 	WokenNs     uint64
 	Moves       uint64
 	Interrupted uint64
+	HalfSeenNs  uint64
 	Absences    [16]struct {
 		_           structs.HostLayout
 		OffNs       uint64
@@ -402,14 +403,13 @@ type KverbsThread struct {
 		Status      uint8
 		Flags       uint8
 		Ambiguous   uint8
-		Pad         [4]uint8
+		KnownStages uint8
+		HasBusy     uint8
+		Pad         [2]uint8
 		Sequence    uint64
 		StageNs     [6]uint64
 		BusyNs      uint64
 		LimitNs     uint64
-		KnownStages uint8
-		HasBusy     uint8
-		Pad2        [6]uint8
 	}
 	Set struct {
 		_          structs.HostLayout
@@ -495,34 +495,34 @@ type KverbsThread struct {
 		ElsewhereUs uint32
 		PollComm    [16]int8
 		Poller      struct {
-			_             structs.HostLayout
-			RunnableNs    uint64
-			AsleepNs      uint64
-			HeldNs        uint64
-			InterruptedNs uint64
-			LongestNs     uint64
-			Switches      uint32
-			Migrations    uint32
-			InsteadTid    uint32
-			InsteadCpu    uint32
-			InsteadComm   [16]int8
-			Known         uint32
-			Pad           uint32
+			_               structs.HostLayout
+			RunnableNs      uint64
+			AsleepNs        uint64
+			HeldNs          uint64
+			InterruptedNs   uint64
+			LongestNs       uint64
+			Switches        uint32
+			Migrations      uint32
+			InsteadTid      uint32
+			InsteadCpu      uint32
+			InsteadComm     [16]int8
+			Known           uint32
+			InterruptsKnown uint32
 		}
 		Poster struct {
-			_             structs.HostLayout
-			RunnableNs    uint64
-			AsleepNs      uint64
-			HeldNs        uint64
-			InterruptedNs uint64
-			LongestNs     uint64
-			Switches      uint32
-			Migrations    uint32
-			InsteadTid    uint32
-			InsteadCpu    uint32
-			InsteadComm   [16]int8
-			Known         uint32
-			Pad           uint32
+			_               structs.HostLayout
+			RunnableNs      uint64
+			AsleepNs        uint64
+			HeldNs          uint64
+			InterruptedNs   uint64
+			LongestNs       uint64
+			Switches        uint32
+			Migrations      uint32
+			InsteadTid      uint32
+			InsteadCpu      uint32
+			InsteadComm     [16]int8
+			Known           uint32
+			InterruptsKnown uint32
 		}
 		Device      uint16
 		Port        uint8
@@ -609,6 +609,7 @@ const (
 	KverbsVarHaveTraceContexts     = "have_trace_contexts"
 	KverbsVarHistogramEdges        = "histogram_edges"
 	KverbsVarHitCostNs             = "hit_cost_ns"
+	KverbsVarInterruptsSinceNs     = "interrupts_since_ns"
 	KverbsVarLastLossNs            = "last_loss_ns"
 	KverbsVarLossClock             = "loss_clock"
 	KverbsVarMadeUp                = "made_up"
@@ -741,6 +742,7 @@ type KverbsVariableSpecs struct {
 	HaveTraceContexts *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.VariableSpec `ebpf:"histogram_edges"`
 	HitCostNs         *ebpf.VariableSpec `ebpf:"hit_cost_ns"`
+	InterruptsSinceNs *ebpf.VariableSpec `ebpf:"interrupts_since_ns"`
 	LastLossNs        *ebpf.VariableSpec `ebpf:"last_loss_ns"`
 	LossClock         *ebpf.VariableSpec `ebpf:"loss_clock"`
 	MadeUp            *ebpf.VariableSpec `ebpf:"made_up"`
@@ -860,6 +862,7 @@ type KverbsVariables struct {
 	HaveTraceContexts *ebpf.Variable `ebpf:"have_trace_contexts"`
 	HistogramEdges    *ebpf.Variable `ebpf:"histogram_edges"`
 	HitCostNs         *ebpf.Variable `ebpf:"hit_cost_ns"`
+	InterruptsSinceNs *ebpf.Variable `ebpf:"interrupts_since_ns"`
 	LastLossNs        *ebpf.Variable `ebpf:"last_loss_ns"`
 	LossClock         *ebpf.Variable `ebpf:"loss_clock"`
 	MadeUp            *ebpf.Variable `ebpf:"made_up"`

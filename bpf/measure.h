@@ -22,14 +22,13 @@ struct unit {
 	__u8 operation;
 	__u8 status;
 	__u8 flags, ambiguous; /* of the entry */
-	__u8 pad[4];
+	__u8 known_stages;
+	__u8 has_busy;
+	__u8 pad[2];
 	__u64 sequence;
 	__u64 stage_ns[STAGES];
 	__u64 busy_ns;
 	__u64 limit_ns; /* that duration − busy exceeded */
-	__u8 known_stages;
-	__u8 has_busy;
-	__u8 pad2[6];
 };
 
 /* Which queue a completion is of, where the device says so. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
+#include "interruption.h"
 #include "loop.h"
 #include "verbs_reader.h"
 #include "watched.h"
@@ -12,11 +13,11 @@ struct tally {
 	const struct schedule *schedule;
 	struct scheduling *sum;
 	__u64 from_ns, to_ns;
-	__u64 number;  /* of absences not looked at */
+	__u64 number;  /* of absences, then of interruptions, not looked at */
 	__u64 most_ns; /* that somebody had its CPU */
 	__u64 woken_ns;
 	__u32 left;
-	__u32 complete; /* earlier absences ended before */
+	__u32 complete; /* earlier ones ended before */
 };
 
 /* How much of a time is in that of the request. */
@@ -84,16 +85,41 @@ LOOP_BODY(add_absence, struct tally)
 	return NEXT;
 }
 
+/* From the last interruption backwards. */
 LOOP_BODY(add_interruption, struct tally)
 {
-	if (state->left == 0)
+	if (state->number == 0)
+		state->complete = 1;
+	if (state->complete || state->left == 0)
 		return STOP;
+	state->number--;
 	state->left--;
 	const struct interruption *interruption =
-		&state->schedule->interruptions[state->left % INTERRUPTIONS];
+		&state->schedule->interruptions[state->number % INTERRUPTIONS];
 
+	state->complete = interruption->start_ns <= state->from_ns;
 	state->sum->interrupted_ns += share_of(state, interruption->start_ns, interruption->end_ns);
 	return NEXT;
+}
+
+/* Of one that is noted meanwhile, in place of the oldest, nothing is looked at. */
+static __always_inline void add_interruptions(struct tally *state)
+{
+	const struct schedule *schedule = state->schedule;
+	__u64 interrupted = *(volatile __u64 *)&schedule->interrupted;
+	__u64 since_ns = interrupts_since_ns;
+
+	state->number = interrupted;
+	state->left = INTERRUPTIONS - 1 + some_zero;
+	state->complete = some_zero;
+	LOOP(add_interruption, state);
+	if (*(volatile __u64 *)&schedule->interrupted != interrupted) {
+		state->sum->interrupted_ns = 0;
+		return;
+	}
+	state->sum->interrupts_known = state->complete && since_ns && since_ns <= state->from_ns &&
+				       schedule->since_ns <= state->from_ns &&
+				       schedule->half_seen_ns <= state->from_ns;
 }
 
 /* Sums up the time of the request that thread->event is of, for the thread that
@@ -128,9 +154,7 @@ __noinline int sum_scheduling(struct thread *thread, __u32 is_poster)
 	LOOP(add_absence, &state);
 	bool whole = state.complete && since_ns <= state.from_ns &&
 		     schedule->lost_ns <= state.from_ns;
-	__u32 interrupted = schedule->interrupted;
-	state.left = interrupted < INTERRUPTIONS ? interrupted : INTERRUPTIONS;
-	LOOP(add_interruption, &state);
+	add_interruptions(&state);
 	/* What was looked at may be that of later absences, or of another thread. */
 	if (*(volatile __u64 *)&schedule->moves - moves > 1 || schedule->since_ns != since_ns)
 		state.sum->known = SCHEDULING_UNKNOWN;

@@ -514,6 +514,7 @@ type TrackerSchedule struct {
 	WokenNs     uint64
 	Moves       uint64
 	Interrupted uint64
+	HalfSeenNs  uint64
 	Absences    [16]struct {
 		_           structs.HostLayout
 		OffNs       uint64
@@ -534,19 +535,19 @@ type TrackerSchedule struct {
 }
 
 type TrackerScheduling struct {
-	_             structs.HostLayout
-	RunnableNs    uint64
-	AsleepNs      uint64
-	HeldNs        uint64
-	InterruptedNs uint64
-	LongestNs     uint64
-	Switches      uint32
-	Migrations    uint32
-	InsteadTid    uint32
-	InsteadCpu    uint32
-	InsteadComm   [16]int8
-	Known         uint32
-	Pad           uint32
+	_               structs.HostLayout
+	RunnableNs      uint64
+	AsleepNs        uint64
+	HeldNs          uint64
+	InterruptedNs   uint64
+	LongestNs       uint64
+	Switches        uint32
+	Migrations      uint32
+	InsteadTid      uint32
+	InsteadCpu      uint32
+	InsteadComm     [16]int8
+	Known           uint32
+	InterruptsKnown uint32
 }
 
 type TrackerSchedulingKnown uint32
@@ -855,14 +856,13 @@ type TrackerThread struct {
 		Status      uint8
 		Flags       uint8
 		Ambiguous   uint8
-		Pad         [4]uint8
+		KnownStages uint8
+		HasBusy     uint8
+		Pad         [2]uint8
 		Sequence    uint64
 		StageNs     [6]uint64
 		BusyNs      uint64
 		LimitNs     uint64
-		KnownStages uint8
-		HasBusy     uint8
-		Pad2        [6]uint8
 	}
 	Set   TrackerExtendedSet
 	Event TrackerSlowEvent
@@ -953,6 +953,7 @@ const (
 	TrackerVarHaveTraceContexts   = "have_trace_contexts"
 	TrackerVarHistogramEdges      = "histogram_edges"
 	TrackerVarHitCostNs           = "hit_cost_ns"
+	TrackerVarInterruptsSinceNs   = "interrupts_since_ns"
 	TrackerVarLastLossNs          = "last_loss_ns"
 	TrackerVarLossClock           = "loss_clock"
 	TrackerVarNextDevice          = "next_device"
@@ -1111,6 +1112,7 @@ type TrackerVariableSpecs struct {
 	HaveTraceContexts   *ebpf.VariableSpec `ebpf:"have_trace_contexts"`
 	HistogramEdges      *ebpf.VariableSpec `ebpf:"histogram_edges"`
 	HitCostNs           *ebpf.VariableSpec `ebpf:"hit_cost_ns"`
+	InterruptsSinceNs   *ebpf.VariableSpec `ebpf:"interrupts_since_ns"`
 	LastLossNs          *ebpf.VariableSpec `ebpf:"last_loss_ns"`
 	LossClock           *ebpf.VariableSpec `ebpf:"loss_clock"`
 	NextDevice          *ebpf.VariableSpec `ebpf:"next_device"`
@@ -1249,6 +1251,7 @@ type TrackerVariables struct {
 	HaveTraceContexts   *ebpf.Variable `ebpf:"have_trace_contexts"`
 	HistogramEdges      *ebpf.Variable `ebpf:"histogram_edges"`
 	HitCostNs           *ebpf.Variable `ebpf:"hit_cost_ns"`
+	InterruptsSinceNs   *ebpf.Variable `ebpf:"interrupts_since_ns"`
 	LastLossNs          *ebpf.Variable `ebpf:"last_loss_ns"`
 	LossClock           *ebpf.Variable `ebpf:"loss_clock"`
 	NextDevice          *ebpf.Variable `ebpf:"next_device"`

@@ -464,11 +464,13 @@ struct schedule {
 	__u64 lost_ns;	/* when something was found to have gone by unseen */
 	__u64 woken_ns;
 	__u64 moves; /* how often it left its CPU or came back: it is away when odd */
-	__u64 interrupted;
+	/* How often it was interrupted, and when an interrupt ended of which it is not
+	 * known when it began. */
+	__u64 interrupted, half_seen_ns;
 	struct absence absences[ABSENCES];
 	struct interruption interruptions[INTERRUPTIONS];
 };
-_Static_assert(sizeof(struct schedule) == 1064, "no hidden padding");
+_Static_assert(sizeof(struct schedule) == 1072, "no hidden padding");
 
 enum scheduling_known {
 	SCHEDULING_UNKNOWN,
@@ -485,7 +487,7 @@ struct scheduling {
 	__u32 instead_tid, instead_cpu;
 	char instead_comm[16];
 	__u32 known; /* enum scheduling_known */
-	__u32 pad;
+	__u32 interrupts_known; /* interrupted_ns is all of it, else a lower bound */
 };
 _Static_assert(sizeof(struct scheduling) == 80, "no hidden padding");
 

@@ -46,6 +46,7 @@ static __always_inline void begin_schedule(__u32 slot)
 	schedule->woken_ns = 0;
 	schedule->moves = 0;
 	schedule->interrupted = 0;
+	schedule->half_seen_ns = 0;
 	schedule->since_ns = bpf_ktime_get_ns();
 }
 

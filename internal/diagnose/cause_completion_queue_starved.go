@@ -83,6 +83,7 @@ func judgeTookElsewhere(b *Burst) Judgement {
 		o.misses(Possible, "whether it happens again: it was so late only once or twice")
 	}
 	o.weighQueue(b)
+	o.weighInterrupts(b)
 	o.weighSteal(b, l)
 	o.weighRegistrations(b, l)
 	return o.Judgement

@@ -13,7 +13,7 @@ func pollerBusyCause() Cause {
 		Against: []string{
 			"It polled another Completion Queue meanwhile, or took completions from one whose requests were not slow: see completion_queue_starved.",
 			"Memory was registered for as long: see memory_registration.",
-			"A hypervisor took the CPU away.",
+			"A hypervisor took the CPU away, or interrupts were not watched yet.",
 		},
 		CannotTell:   "work of the thread from what stops a CPU without the kernel's knowledge, such as firmware (SMI). It is never certain.",
 		Confirm:      "`perf record -g -t TID` while it is slow: what is hot beside poll_cq is what it does instead.",
@@ -38,6 +38,7 @@ func judgePollerBusy(b *Burst) Judgement {
 	o.limit(Likely)
 	o.supports("stage.poll", "for %s of the excess time the polling thread was on its CPU and did not poll, up to %s of a request", percent(l.Explains()), short(l.Longest))
 	o.weighWatched(l)
+	o.weighInterrupts(b)
 	o.weighSteal(b, l)
 	o.weighRegistrations(b, l)
 	if !b.knowsElsewhere() {

@@ -75,6 +75,7 @@ const (
 	missingElsewhere  = "what the peer and the switches between saw in the same seconds"
 	missingScheduling = "what the kernel did with the polling thread meanwhile"
 	missingLook       = "when the thread last polled in vain: between the moments at which polls are watched, that is known only of threads that were off their CPU"
+	missingInterrupts = "what interrupts took from the polling thread: they are watched only once something is slow"
 	missingThrottling = "whether the CPU quota of the thread's cgroup ran out"
 	missingSteal      = "whether a hypervisor took the CPU away"
 	missingNeighbours = "what the other queue pairs of the device did"

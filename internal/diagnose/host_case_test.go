@@ -49,7 +49,8 @@ var poller = verbs.Thread{TID: 77, CPU: 3, Name: "proxy"}
 func slowOne(posted uint64, of stages) verbs.Completion {
 	c := verbs.Completion{Requests: 1, Poller: poller, Threshold: 50 * usec, HasPollerScheduling: true, HasPosterScheduling: true}
 	c.Posted, c.Poster, c.Outstanding = posted, poller, 1
-	c.PollerScheduling.Whole, c.PosterScheduling.Whole = true, true
+	c.PollerScheduling = verbs.Scheduling{Whole: true, InterruptsKnown: true}
+	c.PosterScheduling = c.PollerScheduling
 	var sum time.Duration
 	for stage, took := range of {
 		c.Stages[stage] = took
@@ -63,11 +64,14 @@ func slowOne(posted uint64, of stages) verbs.Completion {
 // while sets what the kernel did with the thread that posted and polled.
 func while(s verbs.Scheduling) func(*verbs.Completion) {
 	return func(c *verbs.Completion) {
-		s.Whole = true
+		s.Whole, s.InterruptsKnown = true, true
 		s.Longest = max(s.Longest, s.Runnable, s.Asleep, s.Stopped)
 		c.PollerScheduling, c.PosterScheduling = s, s
 	}
 }
+
+// unwatchedInterrupts has nobody watch interrupts meanwhile.
+func unwatchedInterrupts(c *verbs.Completion) { c.PollerScheduling.InterruptsKnown = false }
 
 func with(b *Burst, edits ...func(*Burst)) *Burst {
 	for _, edit := range edits {

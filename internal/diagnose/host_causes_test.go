@@ -205,12 +205,16 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 		is: map[string]hostCase{
 			"softirqs":           {slowOnes(3, lookedAt(usec, 0, 5*usec, 400*usec), while(verbs.Scheduling{Interrupted: 390 * usec})), "poller_interrupted", Certain},
 			"polls are not seen": {slowOnes(3, unlooked(400*usec), while(verbs.Scheduling{Interrupted: 390 * usec, Longest: 390 * usec})), "poller_interrupted", Possible},
+			"not watched at first": {with(slowOnes(5, lookedAt(usec, 0, 5*usec, 400*usec), while(verbs.Scheduling{Interrupted: 390 * usec})), func(b *Burst) {
+				b.Slow[0].PollerScheduling.Interrupted, b.Slow[0].PollerScheduling.InterruptsKnown = 0, false
+			}), "poller_interrupted", Likely},
 		},
 		isNot: map[string]hostCase{
 			"by the device's own work": {with(slowOnes(3, lookedAt(usec, 0, 5*usec, 400*usec), while(verbs.Scheduling{Interrupted: 390 * usec})), func(b *Burst) { b.Device.PCIAddress = "" }), "poller_interrupted", Possible},
 			"but polls found nothing":  {slowOnes(3, lookedAt(usec, 0, 400*usec, 5*usec), while(verbs.Scheduling{Interrupted: 390 * usec})), Unknown, None},
 		},
 		looksLike: map[string]hostCase{
+			"not watched":                {slowOnes(3, lookedAt(usec, 0, 5*usec, 400*usec), unwatchedInterrupts), "poller_busy", Possible},
 			"busy, interrupted a little": {slowOnes(3, lookedAt(usec, 0, 5*usec, 400*usec), while(verbs.Scheduling{Interrupted: 30 * usec})), "poller_busy", None},
 		},
 	},

@@ -36,7 +36,7 @@ func (d dice) yes() bool { return d.IntN(2) == 0 }
 func (d dice) scheduling() verbs.Scheduling {
 	return verbs.Scheduling{
 		Runnable: d.time(), Asleep: d.time(), Stopped: d.time(), Interrupted: d.time(), Longest: d.time(),
-		Instead: verbs.Thread{TID: uint32(d.IntN(2)), Name: "\x1b[31m"}, Whole: d.yes(),
+		Instead: verbs.Thread{TID: uint32(d.IntN(2)), Name: "\x1b[31m"}, Whole: d.yes(), InterruptsKnown: d.yes(),
 	}
 }
 

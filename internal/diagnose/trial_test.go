@@ -166,7 +166,7 @@ func request(posted uint64, delay time.Duration) verbs.Completion {
 		},
 		Requests: 1, Delivered: posted + uint64(delay), Poller: verbs.Thread{TID: 7, CPU: 1},
 		Known:            1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageDevice | 1<<verbs.StagePoll,
-		PollerScheduling: verbs.Scheduling{Whole: true}, HasPollerScheduling: true,
+		PollerScheduling: verbs.Scheduling{Whole: true, InterruptsKnown: true}, HasPollerScheduling: true,
 	}
 	r.Stages[verbs.StagePost], r.Stages[verbs.StagePoll] = time.Microsecond, time.Microsecond
 	r.Stages[verbs.StageDevice] = delay - 2*time.Microsecond

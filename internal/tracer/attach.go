@@ -63,8 +63,10 @@ type attachment struct {
 	credit   credit
 	failures int
 	off      bool
-	// slow is how many completions of the library had been slow at the last turn.
-	slow uint64
+	// slow is how many completions of the library had been slow at the last turn,
+	// slowed says that it were more than at the turn before.
+	slow   uint64
+	slowed bool
 	// hit says that a process has called its functions.
 	hit bool
 	// extended is set once objects of the extended verbs were seen.

@@ -62,6 +62,9 @@ type Config struct {
 	// evidenceEvery is evidenceEvery of evidence.go when it is 0. It lets tests
 	// have more of it.
 	evidenceEvery time.Duration
+	// interruptsTime is interruptsTime of interrupts.go when it is 0. It lets tests
+	// see an end of it.
+	interruptsTime time.Duration
 	// namedDrivers is knownDrivers when it is nil. It lets tests find drivers by
 	// their devices alone.
 	namedDrivers []driver
@@ -97,6 +100,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.evidenceEvery == 0 {
 		c.evidenceEvery = evidenceEvery
+	}
+	if c.interruptsTime == 0 {
+		c.interruptsTime = interruptsTime
 	}
 	if c.learningWindow == 0 {
 		c.learningWindow = baseline.Window

@@ -27,7 +27,7 @@ func TestDecodeSlow(t *testing.T) {
 		KnownStages: 0b1111, HasBusy: 1, ElsewhereUs: 3,
 		TraceId: [16]byte{1}, SpanId: [8]byte{2},
 		Poller: bpf.TrackerScheduling{
-			RunnableNs: 300, AsleepNs: 20, HeldNs: 7, InterruptedNs: 40000, LongestNs: 280,
+			RunnableNs: 300, AsleepNs: 20, HeldNs: 7, InterruptedNs: 40000, InterruptsKnown: 1, LongestNs: 280,
 			Switches: 3, Migrations: 1, InsteadTid: 99, InsteadCpu: 2,
 			Known: uint32(bpf.TrackerSchedulingKnownSCHEDULING_WHOLE),
 		},
@@ -58,7 +58,7 @@ func TestDecodeSlow(t *testing.T) {
 		Busy: 5, HasBusy: true, Threshold: 50 * time.Microsecond,
 		Poller: verbs.Thread{TID: 44, CPU: 2, Name: "NCCL Progress 0"},
 		PollerScheduling: verbs.Scheduling{
-			Runnable: 300, Asleep: 20, Stopped: 7, Interrupted: 40 * time.Microsecond, Longest: 280,
+			Runnable: 300, Asleep: 20, Stopped: 7, Interrupted: 40 * time.Microsecond, InterruptsKnown: true, Longest: 280,
 			Switches: 3, Migrations: 1, Instead: verbs.Thread{TID: 99, CPU: 2, Name: "hog"}, Whole: true,
 		},
 		HasPollerScheduling: true,

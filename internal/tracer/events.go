@@ -73,12 +73,12 @@ func schedulingOf(s *bpf.TrackerScheduling) (verbs.Scheduling, bool) {
 		Runnable:    time.Duration(s.RunnableNs),
 		Asleep:      time.Duration(s.AsleepNs),
 		Stopped:     time.Duration(s.HeldNs),
-		Interrupted: time.Duration(s.InterruptedNs),
-		Longest:     time.Duration(s.LongestNs),
-		Switches:    s.Switches,
-		Migrations:  s.Migrations,
-		Instead:     verbs.Thread{TID: s.InsteadTid, CPU: s.InsteadCpu, Name: commName(s.InsteadComm[:])},
-		Whole:       s.Known == uint32(bpf.TrackerSchedulingKnownSCHEDULING_WHOLE),
+		Interrupted: time.Duration(s.InterruptedNs), InterruptsKnown: s.InterruptsKnown != 0,
+		Longest:    time.Duration(s.LongestNs),
+		Switches:   s.Switches,
+		Migrations: s.Migrations,
+		Instead:    verbs.Thread{TID: s.InsteadTid, CPU: s.InsteadCpu, Name: commName(s.InsteadComm[:])},
+		Whole:      s.Known == uint32(bpf.TrackerSchedulingKnownSCHEDULING_WHOLE),
 	}, true
 }
 

@@ -57,6 +57,28 @@ func EvidenceEvery(cfg Config, every time.Duration) Config {
 	return cfg
 }
 
+// InterruptsFor watches interrupts for so long after something was slow.
+func InterruptsFor(cfg Config, lasting time.Duration) Config {
+	cfg.interruptsTime = lasting
+	return cfg
+}
+
+// BeSlow has interrupts watched as if a completion had been slow.
+func BeSlow(t *Tracer) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.side.interrupts.turn(time.Now(), true)
+}
+
+// Interrupts are the probes on interrupts that stand, and when the programs were told
+// that they all do; 0 when they do not.
+func Interrupts(t *Tracer) (probes int, since uint64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err = t.side.interrupts.since.Get(&since)
+	return len(t.side.interrupts.links), since, err
+}
+
 // LearnEvery learns a level of what is usual in so short a time.
 func LearnEvery(cfg Config, window time.Duration) Config {
 	cfg.learningWindow = window
@@ -268,7 +290,7 @@ func addMapSizes(sizes map[string]MapSize, loaded map[string]*ebpf.Map, spec *eb
 func Links(t *Tracer) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := len(t.side.system)
+	n := len(t.side.system) + len(t.side.interrupts.links)
 	for _, a := range t.libraries.attachments {
 		n += a.count()
 	}

@@ -300,7 +300,7 @@ func (l *libraries) dropUnused(used []provider.File, now time.Time) ([]*attachme
 func (l *libraries) close() error {
 	var system closer
 	system.closeAll(&l.side.system)
-	var errs []error
+	errs := []error{l.side.interrupts.end()}
 	if l.writes != nil {
 		errs = append(errs, l.writes.close())
 	}
@@ -313,6 +313,7 @@ func (l *libraries) close() error {
 	for _, a := range l.leaving {
 		a.closer.wait()
 	}
+	l.side.interrupts.closer.wait()
 	system.wait()
-	return errors.Join(append(errs, l.reap(), system.takeErrors())...)
+	return errors.Join(append(errs, l.reap(), system.takeErrors(), l.side.interrupts.closer.takeErrors())...)
 }

@@ -40,8 +40,10 @@ type kernelSide struct {
 	evidenceEvery time.Duration
 	// later are programs that are not loaded yet.
 	later laterPrograms
-	// system are the probes that belong to no library.
-	system []link.Link
+	// system are the probes that belong to no library and stand all the time,
+	// interrupts those that do not.
+	system     []link.Link
+	interrupts *interrupts
 	// nextDevice, interval and costTick are variables shared with the programs.
 	nextDevice, interval, costTick *ebpf.Variable
 	// watchesFiles says whether the probe on file mappings was loaded.
@@ -90,6 +92,7 @@ func load(ctx context.Context, cfg Config, kind linkKind) (*kernelSide, error) {
 		return nil, loadError(err)
 	}
 	side := &kernelSide{collection: collection, later: later, watchesFiles: watches, entryReturn: cfg.EntryReturn, evidenceEvery: cfg.evidenceEvery}
+	side.interrupts = newInterrupts(collection, cfg.interruptsTime)
 	if err := errors.Join(side.bind(), side.fillPools()); err != nil {
 		return nil, errors.Join(err, side.close())
 	}

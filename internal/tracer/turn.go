@@ -37,15 +37,19 @@ func (t *Tracer) turn(now time.Time) error {
 	}
 	idle, err := t.idleLibraries(now)
 	errs := []error{err}
+	slowed := false
 	for _, a := range t.libraries.attachments {
 		if err := t.turnLibrary(a, now, idle[a.cookie]); err != nil {
 			errs = append(errs, fmt.Errorf("observing %s: %w", a.file.DisplayPath, err))
 		}
+		slowed = slowed || a.slowed
 	}
+	errs = append(errs, t.side.interrupts.turn(now, slowed))
 	return errors.Join(errs...)
 }
 
 func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
+	a.slowed = false
 	if len(a.polls) == 0 || a.off {
 		return nil // libibverbs is called when queues come and go: that is cheap.
 	}
@@ -57,9 +61,9 @@ func (t *Tracer) turnLibrary(a *attachment, now time.Time, idle bool) error {
 		return err
 	}
 	spent := time.Duration(library.BusiestNs)
+	a.slow, a.slowed = library.Slow, library.Slow != a.slow
 	// Where every completion is told, none is slow.
-	wanted := occasion{slow: library.Slow != a.slow && t.cfg.Threshold > 0, idle: idle}
-	a.slow = library.Slow
+	wanted := occasion{slow: a.slowed && t.cfg.Threshold > 0, idle: idle}
 	a.hit = a.hit || spent > 0
 	settled, err := t.settle(a)
 	if err := errors.Join(err, t.govern(a, now, spent, settled)); err != nil {

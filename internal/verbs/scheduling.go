@@ -13,9 +13,13 @@ type Scheduling struct {
 	// for something it asked for, Stopped how long a signal, a debugger or the
 	// freezer of suspend held it.
 	Runnable, Asleep, Stopped time.Duration
-	// Interrupted is how long interrupts and softirqs took the CPU from it: the
-	// last eight of at least InterruptionLimit, so that it is a lower bound always.
+	// Interrupted is how long interrupts and softirqs took the CPU from it, those of
+	// at least InterruptionLimit. They are watched while something is slow, and the
+	// last seven are known.
 	Interrupted time.Duration
+	// InterruptsKnown is true when all of these are in Interrupted; else that is a
+	// lower bound, and 0 says nothing.
+	InterruptsKnown bool
 	// Longest is the longest single absence, or the part of it that is between
 	// post and delivery.
 	Longest time.Duration

@@ -21,6 +21,7 @@ func TestScheduling(t *testing.T) {
 		"never away": {true, verbs.Scheduling{Whole: true}, map[string]any{
 			attributePollRunnable: 0.0, attributePollSleep: 0.0, attributePollStopped: 0.0,
 		}},
+		"never interrupted":      {true, verbs.Scheduling{InterruptsKnown: true}, map[string]any{attributePollInterrupted: 0.0}},
 		"nothing seen of a part": {true, verbs.Scheduling{}, map[string]any{}},
 		"preempted": {true, verbs.Scheduling{Runnable: time.Millisecond, Instead: hog}, map[string]any{
 			attributePollRunnable: 0.001, attributePollPreemptedBy: "hog",

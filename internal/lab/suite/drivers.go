@@ -73,6 +73,12 @@ func driversAreFound(ctx context.Context, g *Guest) (string, error) {
 		g.runTracerTest(ctx, "TestDriversAreFoundByTheirDevices")
 }
 
+// interruptsAreWatched runs the tracer's own test of programs that come and go.
+func interruptsAreWatched(ctx context.Context, g *Guest) (string, error) {
+	return "programs on interrupts come when something is slow and go again",
+		g.runTracerTest(ctx, "TestInterruptsAreWatched")
+}
+
 // kindsHavePeers runs the tracer's own test of what is usual for each peer.
 func kindsHavePeers(ctx context.Context, g *Guest) (string, error) {
 	return "requests are followed apart by the peer that the kernel told of",

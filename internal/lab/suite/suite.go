@@ -34,6 +34,7 @@ func All() []Test {
 		Test{"drivers of hardware are probed", driversAreProbed},
 		Test{"drivers are found by their devices", driversAreFound},
 		Test{"kinds of requests have their peer", kindsHavePeers},
+		Test{"interrupts are watched while something is slow", interruptsAreWatched},
 		Test{"queues from before the collector carry the kernel's numbers", earlierQueuesAreNamed},
 		Test{"starved poller is told from slow device", starvedPoller},
 		Test{"port counters are the driver's", portCounters},
