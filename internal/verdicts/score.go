@@ -166,6 +166,6 @@ func (s *score) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "%-28s %s\n", injected, strings.Join(cells, ", "))
 	}
-	fmt.Fprintf(out, "\n%d injections in %d shuffles (seed %d): %.1f %% right first, %.1f %% confidently wrong, the slowest verdict after %.1f s.\n",
+	fmt.Fprintf(out, "\nDONE %d injections in %d shuffles (seed %d): %.1f %% right first, %.1f %% confidently wrong, the slowest verdict after %.1f s.\n",
 		s.Injections, s.Runs, s.Seed, 100*s.RightFirst, 100*s.ConfidentlyWrong, s.WorstSeconds)
 }
