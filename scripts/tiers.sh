@@ -7,9 +7,10 @@
 #   scripts/tiers.sh unit e2e lab
 set -uo pipefail
 
-# failures prints the beginning of every failure in a log of gotestsum.
+# failures prints the beginning of every failure in a log of gotestsum, and of every
+# wrong verdict.
 failures() {
-	awk '/^(=== FAIL|=== Errors|make.*Error)/ { left = 12 } /^DONE / { left = 0 } left-- > 0' "$1" | head -n 150
+	awk '/^(=== FAIL|=== Errors|make.*Error|verdicts:|[0-9]+  (WRONG|LIE) )/ { left = 12 } /^DONE / { left = 0 } left-- > 0' "$1" | head -n 150
 }
 
 logs=out/test
@@ -27,7 +28,7 @@ for tier in "$@"; do
 		broken+=("$tier")
 	fi
 	tests=$(grep '^DONE ' "$logs/$tier.log" | tail -n 1)
-	report+=("$(printf '%-6s %s in %4d s   %s' "$tier" "$result" $((SECONDS - begin)) "${tests#DONE }")")
+	report+=("$(printf '%-8s %s in %4d s   %s' "$tier" "$result" $((SECONDS - begin)) "${tests#DONE }")")
 done
 
 for tier in "${broken[@]}"; do

@@ -152,6 +152,9 @@ type Baseline struct {
 	// Median and P99 are of durations. Samples is how many they were learned from.
 	Median, P99 time.Duration
 	Samples     uint64
+	// Requests is how many completed with each of them, unsignaled ones included, on
+	// average; 0 when that is not known.
+	Requests float64
 }
 
 // Receives is what happened to Receive Queues in the window.

@@ -22,7 +22,7 @@ func applicationLateCause() Cause {
 		Confirm:    "`perf top -p PID`, or `py-spy dump --pid PID` for Python: what it does instead of posting; for GPUs, whether a kernel is running.",
 		Remedy:     "Look at the computation, data loading or checkpoint of this process: its work requests were not slow.",
 		Source:     []string{"https://github.com/NVIDIA/nccl/issues/1324", "https://github.com/NVIDIA/nccl/issues/349"},
-		Proven:     Recorded,
+		Proven:     Executed,
 		PerProcess: true,
 		judge:      judgeApplicationLate,
 	}

@@ -26,7 +26,7 @@ func hangCause() Cause {
 		Confirm:      "`rdma resource show qp` for the state of the queue pair at both ends, `gdb -p PID -batch -ex 'thread apply all bt'` for who polls, and the same at the peer.",
 		Remedy:       "Look at both ends of the queue pair: the state of the queue pairs, whether each process polls, and whether the path between is up.",
 		Source:       []string{"https://github.com/NVIDIA/nccl/issues/1730", "https://github.com/NVIDIA/nccl/issues/1557"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
 		judge:        judgeHang,
@@ -39,7 +39,7 @@ func judgeHang(b *Burst) Judgement {
 	}
 	oldest := b.oldestStuck()
 	o := &opinion{Judgement{Confidence: Likely}}
-	o.supports("stuck.age", "%d sends are outstanding, the oldest for %s", len(b.Stuck), short(oldest.Age))
+	o.supports("stuck.age", "%s outstanding for up to %s", amount(float64(len(b.Stuck)), "send"), short(oldest.Age))
 	o.weighSide(b, oldest)
 	o.weighPort(b)
 	o.weighTransport(b)

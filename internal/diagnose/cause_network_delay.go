@@ -17,14 +17,14 @@ func networkDelayCause() Cause {
 		Against: []string{
 			"The poller was off its CPU, or polls found completions late.",
 			"A counter moved that explains it: see the other causes.",
-			"Requests were slow only behind earlier work of their queue.",
+			"Requests were slow only behind earlier work of their queue, or complete with a long run of others.",
 			"Other queue pairs to the same peer are not slow.",
 		},
 		CannotTell: "device, fabric and peer from one another: that takes the peer's view. It is never certain.",
 		Confirm:    "Measure the same path with `ib_write_lat` on another queue pair, from here and from a neighbour, and look at the queues of the switches between.",
 		Remedy:     "Compare with other peers: slow to one is that peer or the path to it, slow to all is this host's device or its first link.",
 		Source:     []string{"https://github.com/NVIDIA/nccl/issues/1453", "https://github.com/NVIDIA/nccl/issues/1378"},
-		Proven:     Recorded,
+		Proven:     Executed,
 		judge:      judgeNetworkDelay,
 	}
 }
@@ -48,6 +48,7 @@ func judgeNetworkDelay(b *Burst) Judgement {
 	c.weighTroubles()
 	c.weighSpecific()
 	c.weighHeads()
+	c.weighRuns()
 	c.weighPeer()
 	if late := median(c.delays); c.Confidence > None && len(c.delays) > 0 && late <= crossing && c.misplaced() {
 		c.opposes(Possible, "node", "requests were late by %s only, and a thread or the GPU is far from the NIC", short(late))
@@ -132,6 +133,15 @@ func (c *networkCase) weighHeads() {
 	}
 	if len(c.heads) == 0 || 2*median(c.delays) < median(all) {
 		c.opposes(Possible, "stage.queue", "most of the time was spent behind earlier work of the same queue")
+	}
+}
+
+// weighRuns notes that most of what was slow completes with a long run of requests:
+// that takes as long as the run, on the fastest path.
+func (c *networkCase) weighRuns() {
+	if c.runLateness().grade() >= Likely {
+		shortest, _ := c.runs()
+		c.opposes(Possible, "wr.count", "runs of %d or more requests complete with one of them", shortest)
 	}
 }
 

@@ -19,7 +19,7 @@ func pollerAsleepCause() Cause {
 		Confirm:      "`cat /proc/PID/task/TID/wchan` several times, or `strace -T -p TID`: hrtimer_nanosleep is a sleep of its own choice.",
 		Remedy:       "Poll without sleeping between, sleep for less than the latency that matters, or wait for the events of a completion channel.",
 		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_get_cq_event.3.html", "https://man7.org/linux/man-pages/man3/ibv_poll_cq.3.html"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
 		judge:        judgePollerAsleep,

@@ -19,7 +19,7 @@ func pollerBusyCause() Cause {
 		Confirm:      "`perf record -g -t TID` while it is slow: what is hot beside poll_cq is what it does instead.",
 		Remedy:       "Poll more often in the work between polls, or give the polling to a thread of its own.",
 		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_poll_cq.3.html", "https://github.com/NVIDIA/nccl/issues/1426"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
 		judge:        judgePollerBusy,

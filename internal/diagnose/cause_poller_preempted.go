@@ -20,7 +20,7 @@ func pollerPreemptedCause() Cause {
 		Confirm:      "`perf sched timehist --tid TID` shows its waits, `perf sched latency` who had the CPU.",
 		Remedy:       "Give the polling thread a CPU of its own: pin it and keep other threads away (cpuset, isolcpus, or the static CPU manager of Kubernetes).",
 		Source:       []string{"https://docs.kernel.org/scheduler/sched-eevdf.html", "https://github.com/NVIDIA/nccl/issues/2033", "https://github.com/NVIDIA/nccl/issues/2182"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
 		judge:        judgePollerPreempted,

@@ -24,7 +24,7 @@ func pollerStoppedCause() Cause {
 		Confirm:      "`grep -e State -e TracerPid /proc/PID/task/TID/status`: T is stopped, t is held by the tracer of that number; `strace -e trace=none -e signal=all -p PID` shows signals.",
 		Remedy:       "Find out who stops the process: job control, a checkpoint, a debugger or a profiler that uses ptrace.",
 		Source:       []string{"https://man7.org/linux/man-pages/man7/signal.7.html", "https://man7.org/linux/man-pages/man2/ptrace.2.html"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"hang", "application_late", "peer_late", "send_queue_full", "send_queue_backlog", "post_stalled"},
 		PerProcess:   true,
 		judge:        judgePollerStopped,

@@ -25,7 +25,7 @@ func pollerThrottledCause() Cause {
 		Confirm:      "`grep -e nr_throttled -e throttled_usec /sys/fs/cgroup/CGROUP/cpu.stat` grows; `cat cpu.max` there and above is not \"max\".",
 		Remedy:       "Remove the CPU limit of the container (in Kubernetes, leave out resources.limits.cpu), or give it whole CPUs with the static CPU manager.",
 		Source:       []string{"https://docs.kernel.org/scheduler/sched-bwc.html", "https://docs.kernel.org/admin-guide/cgroup-v2.html"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"post_stalled", "send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
 		judge:        judgePollerThrottled,
@@ -47,7 +47,7 @@ func judgePollerThrottled(b *Burst) Judgement {
 		return o.Judgement
 	}
 	o.supports("poller.runnable", "the polling thread wanted a CPU and had none for %s of the excess time", percent(l.Explains()))
-	o.supports("cgroup.throttled", "the CPU quota of its cgroup ran out in %d periods and took %s away", b.Throttling.Count, short(b.Throttling.Time))
+	o.supports("cgroup.throttled", "the CPU quota of its cgroup ran out in %s and took %s away", amount(float64(b.Throttling.Count), "period"), short(b.Throttling.Time))
 	if b.throttles(l) < half {
 		o.opposes(None, "cgroup.throttled", "the quota took only %s away, the thread was late by %s", short(b.Throttling.Time), short(l.Total))
 		return o.Judgement

@@ -14,10 +14,11 @@ func sendQueueBacklogCause() Cause {
 		Needs:   "the stages of each request, how many requests completed with it (rdma.wr.count), and the other queue pairs to the same peer",
 		For: []string{
 			"Most of the time passed behind earlier work of the same queue pair, whose head moved on.",
-			"Long runs of unsignaled requests complete with each slow one, and for each of them it took no longer than the threshold.",
+			"Long runs of unsignaled requests complete with each slow one, longer ones than before, and for each of them it took no longer than the threshold.",
 			"Other queue pairs to the same peer are not slow.",
 		},
 		Against: []string{
+			"Runs as long as these used to be fast.",
 			"A request was slow by itself, at the head of the queue: its cause is that of all behind it.",
 			"The other queue pairs to the same peer are slow as well.",
 		},
@@ -25,7 +26,7 @@ func sendQueueBacklogCause() Cause {
 		Confirm:    "Compare `rdma.sq.outstanding` and `rdma.wr.count` of slow and fast requests; with a smaller depth, or more of them signaled, the time of each falls while the throughput stays.",
 		Remedy:     "Post less at once or over more queue pairs, and signal more often; the time of one request is the depth times what each takes.",
 		Source:     []string{"https://github.com/NVIDIA/nccl/issues/1378", "https://github.com/apache/brpc/pull/3145", "https://man7.org/linux/man-pages/man3/ibv_post_send.3.html"},
-		Proven:     Recorded,
+		Proven:     Executed,
 		PerProcess: true,
 		judge:      judgeSendQueueBacklog,
 	}
@@ -53,7 +54,8 @@ func judgeSendQueueBacklog(b *Burst) Judgement {
 func judgeUnsignaledRun(b *Burst, runs lateness) Judgement {
 	o := gradedBy(runs)
 	o.limit(Likely)
-	o.supports("wr.count", "at least %d requests complete with each slow one, and each of them took at most %s", b.shortestRun(), short(b.slowestOfRun()))
+	shortest, slowest := b.runs()
+	o.supports("wr.count", "runs of %d or more requests complete with one of them, and each request takes at most %s", shortest, short(slowest))
 	o.weighPath(b)
 	o.Remedy = "Signal more often: a request that ends a run of unsignaled ones takes as long as the run."
 	return o.Judgement
@@ -64,29 +66,39 @@ func judgeUnsignaledRun(b *Burst, runs lateness) Judgement {
 func (b *Burst) runLateness() lateness {
 	return b.measure(func(c *verbs.Completion) time.Duration {
 		absent := c.HasPollerScheduling && c.PollerScheduling.Runnable+c.PollerScheduling.Stopped > c.Excess()/2
-		if c.Requests < longRun || perRequest(c) > c.Threshold || absent {
+		if !b.endsRun(c) || absent {
 			return 0
 		}
 		return c.Excess() - c.Stages[verbs.StagePoll] - c.Stages[verbs.StagePost]
 	})
 }
 
+// endsRun reports whether a long run completes with a request, each of it fast, and
+// that says why it took so long: as long a run that used to be fast does not.
+func (b *Burst) endsRun(c *verbs.Completion) bool {
+	if c.Requests < longRun || perRequest(c) > c.Threshold {
+		return false
+	}
+	usual := b.Baseline
+	return usual == nil || usual.Requests == 0 || c.Duration() <= 2*usual.Median || float64(c.Requests) > 1.5*usual.Requests
+}
+
 func perRequest(c *verbs.Completion) time.Duration {
 	return c.Excess() / time.Duration(max(c.Requests, 1))
 }
 
-func (b *Burst) shortestRun() uint32 {
-	shortest := b.Slow[0].Requests
+// runs is how many requests complete with one at the least, and how long one of them
+// takes at the most, of the long runs.
+func (b *Burst) runs() (shortest uint32, slowest time.Duration) {
 	for i := range b.Slow {
-		shortest = min(shortest, b.Slow[i].Requests)
+		c := &b.Slow[i]
+		if !b.endsRun(c) {
+			continue
+		}
+		if shortest == 0 || c.Requests < shortest {
+			shortest = c.Requests
+		}
+		slowest = max(slowest, perRequest(c))
 	}
-	return shortest
-}
-
-func (b *Burst) slowestOfRun() time.Duration {
-	var slowest time.Duration
-	for i := range b.Slow {
-		slowest = max(slowest, perRequest(&b.Slow[i]))
-	}
-	return slowest
+	return shortest, slowest
 }

@@ -21,7 +21,7 @@ func sendQueueFullCause() Cause {
 		Confirm:      "`rdma.sq.rejected_posts` with error.type ENOMEM grows, and `rdma.sq.peak_outstanding` is at `rdma.sq.limit`; with perftest, the same path with a smaller --tx-depth is fast.",
 		Remedy:       "Count completions before posting, signal more often so that entries are retired, or create the queue pair with a larger max_send_wr.",
 		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_post_send.3.html", "https://github.com/apache/brpc/issues/3202", "https://github.com/apache/brpc/issues/3132", "https://github.com/spdk/spdk/issues/3195"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"send_queue_backlog"},
 		PerProcess:   true,
 		judge:        judgeSendQueueFull,
@@ -39,10 +39,10 @@ func judgeSendQueueFull(b *Burst) Judgement {
 	}
 	o.limit(Likely)
 	if b.Rejected > 0 {
-		o.supports("posts.rejected", "%d posts were refused because the Send Queue was full", b.Rejected)
+		o.supports("posts.rejected", "the provider refused %s because the Send Queue was full", amount(float64(b.Rejected), "post"))
 	} else {
 		// At a depth near the limit there is hardly another reason; see weighDepth.
-		o.supports("posts.refused", "%d posts were refused, for a reason that was not seen", b.Refused)
+		o.supports("posts.refused", "the provider refused %s, for a reason that was not seen", amount(float64(b.Refused), "post"))
 	}
 	o.supports("stage.queue", "%s of the excess time passed behind earlier work of the queue pair", percent(l.Explains()))
 	o.weighDepth(b)

@@ -185,6 +185,11 @@ func run(requests uint32) func(*verbs.Completion) {
 	return func(c *verbs.Completion) { c.Requests = requests }
 }
 
+// usualRun has so many requests complete with each of those that were normal.
+func usualRun(requests float64) func(*Burst) {
+	return func(b *Burst) { b.Baseline.Requests = requests }
+}
+
 func itsTurn(i *Idle) { i.LastReceive = i.Since + 20_000 }
 
 func peersTurn(i *Idle) { i.LastReceive = i.Since - 20_000 }

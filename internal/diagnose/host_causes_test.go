@@ -273,18 +273,25 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 		is: map[string]hostCase{
 			"deep":                       {backlog(100), "send_queue_backlog", Possible},
 			"a long unsignaled run":      {slowOnes(5, unlooked(400*usec), run(64)), "send_queue_backlog", Likely},
+			"a longer run than before":   {with(slowOnes(5, unlooked(400*usec), run(64)), usualRun(4)), "send_queue_backlog", Likely},
+			"runs that never were fast":  {with(slowOnes(5, unlooked(400*usec), run(64)), usualRun(64), func(b *Burst) { b.Baseline.Median = 300 * usec }), "send_queue_backlog", Likely},
+			"polls found nothing":        {with(slowOnes(5, lookedAt(usec, 0, 4*msec, usec), run(100)), usualRun(4), quiet), "send_queue_backlog", Likely},
 			"a long run, who else knows": {with(slowOnes(5, unlooked(400*usec), run(64)), func(b *Burst) { b.Neighbours = Neighbours{} }), "send_queue_backlog", Possible},
 		},
 		isNot: map[string]hostCase{
 			"at the head":                    {slowOnes(5, unlooked(400*usec)), Unknown, None},
 			"a short run":                    {slowOnes(5, unlooked(400*usec), run(4)), Unknown, None},
 			"a run, but each of it was slow": {slowOnes(5, unlooked(40*msec), run(64)), Unknown, None},
+			"a run, as long as before":       {with(slowOnes(5, unlooked(400*usec), run(64)), usualRun(60)), Unknown, None},
 			"a run, all to the peer are slow": {
 				with(slowOnes(5, unlooked(400*usec), run(64)), peerSlow), "send_queue_backlog", Possible,
 			},
 		},
 		looksLike: map[string]hostCase{
 			"full": {with(backlog(128), rejects), "send_queue_full", Possible},
+			"a longer path, and runs as long as before": {
+				with(slowOnes(5, lookedAt(usec, 0, 4*msec, usec), run(100)), usualRun(100), quiet), Unknown, None,
+			},
 			"preempted, with what is behind": {
 				backlogBehind(late(4*msec), verbs.Scheduling{Runnable: 4 * msec, Instead: hog}), "poller_preempted", None,
 			},

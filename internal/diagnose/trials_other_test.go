@@ -45,6 +45,15 @@ func imbalanceTrials() trials {
 	}
 }
 
+// runsOf has so many requests complete with each slow one, and with each of those
+// that were normal.
+func runsOf(requests uint32, usual float64) func(*Burst) {
+	return func(b *Burst) {
+		b.Baseline.Requests = usual
+		each(b, func(r *verbs.Completion) { r.Requests, r.Threshold = requests, time.Millisecond })
+	}
+}
+
 func delayTrials() trials {
 	noScheduling := func(b *Burst) { each(b, func(r *verbs.Completion) { r.HasPollerScheduling = false }) }
 	halfAway := func(b *Burst) { each(b, func(r *verbs.Completion) { r.PollerScheduling.Runnable = r.Duration() / 2 }) }
@@ -63,6 +72,8 @@ func delayTrials() trials {
 			{"other queue pairs of the Completion Queue were polled", after(unseen, neighbours(busySibling)), softRoCE(), "network_delay", Likely},
 			{"some requests were seen", after(unseen, func(b *Burst) { copy(b.Slow, slow(3, 5*time.Millisecond).Slow) }), softRoCE(), "network_delay", Likely},
 			{"few requests were seen, and polls found nothing for a part of the time", after(unseen, func(b *Burst) { copy(b.Slow, slow(2, 5*time.Millisecond).Slow); b.Slow = b.Slow[:5] }), softRoCE(), "network_delay", Possible},
+			{"runs as long as before", runsOf(64, 64), softRoCE(), "network_delay", Likely},
+			{"longer runs than before", runsOf(64, 4), softRoCE(), "network_delay", Possible},
 			{"counters not read", nil, nil, "network_delay", Possible},
 			{"timeouts are not counted", nil, add(counts{}, inHardware("packet_seq_err", 0), inHardware("rnr_nak_retry_err", 0)), "network_delay", Possible},
 			{"the poller's scheduling is not known", noScheduling, softRoCE(), "network_delay", Possible},

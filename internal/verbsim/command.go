@@ -18,11 +18,11 @@ const stopGrace = 30 * time.Second
 // test compares the two.
 func Scenarios() []string {
 	return []string{
-		"nccl", "nccl-saturated", "perftest", "perftest-lat", "sig-all", "enomem",
+		"nccl", "nccl-saturated", "perftest", "perftest-lat", "sig-all", "enomem", "unsignaled",
 		"late-poller", "busy-poller", "starved-cq", "slow-device", "errors", "hang", "two-devices", "churn",
 		"threads", "fork-exec", "deep-chain", "sge32", "poll256", "srq", "ud", "uc",
 		"rnr", "hostile-cycle", "hostile-pointer", "hostile-chain",
-		"ext-post", "ext-poll", "ext-both", "ext-enomem", "ext-errors", "ext-ud", "rate", "idle-poll",
+		"ext-post", "ext-poll", "ext-both", "ext-enomem", "ext-errors", "ext-ud", "rate", "varied", "idle-poll",
 	}
 }
 

@@ -122,6 +122,44 @@ func TestPause(t *testing.T) {
 	assert.GreaterOrEqual(t, gaps, 2)
 }
 
+// TestPauseAt: one pause, when it was asked for.
+func TestPauseAt(t *testing.T) {
+	got := run(t, "varied", "--seconds", "0.5", "--pause-at-ms", "200", "--pause-ms", "150")
+	at, during := got.truth.Start+uint64(200*time.Millisecond), 0
+	for i := range got.records {
+		posted := got.records[i].PostBefore
+		// A turn that was late began its post before.
+		if posted > at+uint64(100*time.Millisecond) && posted < at+uint64(150*time.Millisecond) {
+			during++
+		}
+	}
+	assert.Zero(t, during)
+	assert.Greater(t, got.records[len(got.records)-1].PostBefore, at)
+}
+
+// TestNap: the thread sleeps between polls, and not in the quiet time.
+func TestNap(t *testing.T) {
+	got := run(t, "perftest-lat", "--requests", "60", "--warmup-quiet-ms", "1", "--latency-us", "100", "--nap-us", "3000")
+	late := 0
+	for _, s := range got.truth.Slow {
+		if s.Delivered-s.Posted >= uint64(3*time.Millisecond) {
+			late++
+			assert.Less(t, s.Due, s.Delivered)
+		}
+	}
+	assert.Greater(t, late, 30)
+}
+
+// TestVaried: sizes and depths change.
+func TestVaried(t *testing.T) {
+	got := run(t, "varied", "--seconds", "1.5")
+	sizes := map[uint64]bool{}
+	for i := range got.records {
+		sizes[got.records[i].Bytes] = true
+	}
+	assert.Len(t, sizes, 5)
+}
+
 // TestRoundOfIDs: wr_ids rise and begin again, each as often as the others.
 func TestRoundOfIDs(t *testing.T) {
 	got := run(t, "rate", "--requests", "400", "--qps", "1", "--wr-ids", "40")

@@ -9,9 +9,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"strconv"
@@ -71,4 +73,13 @@ func numberFrom(variable string, otherwise uint64) (uint64, error) {
 		return 0, fmt.Errorf("%s is %q: give a whole number from 1 on", variable, text)
 	}
 	return n, nil
+}
+
+// checkTools names the programs that are missing.
+func checkTools() error {
+	_, err := exec.LookPath("taskset")
+	if errors.Is(err, exec.ErrNotFound) {
+		return errors.New("taskset is not installed: apt-get install util-linux")
+	}
+	return err
 }

@@ -11,8 +11,9 @@ import (
 type record struct {
 	device, cause, confidence, state string
 	body                             string
-	// came is when it was in the file.
-	came time.Time
+	// began is when the first of its requests was posted, came when it was in the
+	// file.
+	began, came time.Time
 }
 
 const eventVerdict = "rdma.verdict"
@@ -28,16 +29,21 @@ func parseRecords(line []byte, came time.Time) ([]record, error) {
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
 			for _, r := range scope.LogRecords().All() {
-				if r.EventName() == eventVerdict {
-					all = append(all, recordOf(r, came))
+				if r.EventName() != eventVerdict {
+					continue
 				}
+				verdict, err := recordOf(r, came)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, verdict)
 			}
 		}
 	}
 	return all, nil
 }
 
-func recordOf(r plog.LogRecord, came time.Time) record {
+func recordOf(r plog.LogRecord, came time.Time) (record, error) {
 	text := func(key string) string {
 		v, ok := r.Attributes().Get(key)
 		if !ok {
@@ -45,11 +51,15 @@ func recordOf(r plog.LogRecord, came time.Time) record {
 		}
 		return v.AsString()
 	}
+	began, err := time.Parse(time.RFC3339Nano, text("rdma.incident.first_time"))
+	if err != nil {
+		return record{}, fmt.Errorf("when the incident of a verdict began: %w", err)
+	}
 	return record{
 		device: text("rdma.device.name"), cause: text("rdma.slow.cause"),
 		confidence: text("rdma.verdict.confidence"), state: text("rdma.incident.state"),
-		body: r.Body().AsString(), came: came,
-	}
+		body: r.Body().AsString(), began: began, came: came,
+	}, nil
 }
 
 // isConfident reports whether a wrong one would be a lie and not a guess.

@@ -37,6 +37,28 @@ type outcome struct {
 	verdicts []record
 }
 
+// slack is by how much a workload's clock may differ, and how long before it stops
+// to post it may have posted last.
+const slack = 200 * time.Millisecond
+
+// parts are the outcome, without what was said before the injection where that is a
+// scenario of its own.
+func (o *outcome) parts() []*outcome {
+	if o.scenario.before == "" {
+		return []*outcome{o}
+	}
+	calm := &outcome{scenario: &scenario{name: o.scenario.before, names: []string{nothing}}, injected: o.injected}
+	late := &outcome{scenario: o.scenario, injected: o.injected}
+	for _, r := range o.verdicts {
+		if r.began.Before(o.injected.Add(-slack)) {
+			calm.verdicts = append(calm.verdicts, r)
+		} else {
+			late.verdicts = append(late.verdicts, r)
+		}
+	}
+	return []*outcome{calm, late}
+}
+
 // first is the name in the first verdict.
 func (o *outcome) first() string {
 	if len(o.verdicts) == 0 {
@@ -58,6 +80,23 @@ func (o *outcome) seconds() float64 {
 		return 0
 	}
 	return max(o.verdicts[0].came.Sub(o.injected).Seconds(), 0)
+}
+
+// print prints what was said first, and all of it where that was wrong.
+func (o *outcome) print(number int) {
+	mark := "right"
+	if !o.scenario.sees(o.first()) {
+		mark = "WRONG"
+	}
+	if o.isLie() {
+		mark = "LIE"
+	}
+	fmt.Printf("%d  %-5s %-26s %s after %.1f s\n", number, mark, o.scenario.name, o.first(), o.seconds())
+	for i := range o.verdicts {
+		if mark != "right" || i == 0 {
+			fmt.Printf("      %s\n", o.verdicts[i].body)
+		}
+	}
 }
 
 func newScore(runs int, seed uint64) *score {
@@ -127,6 +166,6 @@ func (s *score) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "%-28s %s\n", injected, strings.Join(cells, ", "))
 	}
-	fmt.Fprintf(out, "\n%d injections in %d shuffles (seed %d): %.1f %% right first, %.1f %% confidently wrong, the slowest verdict after %.1f s.\n",
+	fmt.Fprintf(out, "\nDONE %d injections in %d shuffles (seed %d): %.1f %% right first, %.1f %% confidently wrong, the slowest verdict after %.1f s.\n",
 		s.Injections, s.Runs, s.Seed, 100*s.RightFirst, 100*s.ConfidentlyWrong, s.WorstSeconds)
 }

@@ -71,13 +71,36 @@ func TestRecordsOfALine(t *testing.T) {
 			{"key":"rdma.device.name","value":{"stringValue":"sim0"}},
 			{"key":"rdma.slow.cause","value":{"stringValue":"hang"}},
 			{"key":"rdma.verdict.confidence","value":{"stringValue":"likely"}},
+			{"key":"rdma.incident.first_time","value":{"stringValue":"2026-01-02T03:04:05.5Z"}},
 			{"key":"rdma.incident.state","value":{"stringValue":"open"}}]},
-		{"eventName":"rdma.verdict","attributes":[{"key":"rdma.slow.cause","value":{"stringValue":"unknown"}}]}]}]}]}`), now)
+		{"eventName":"rdma.verdict","attributes":[
+			{"key":"rdma.slow.cause","value":{"stringValue":"unknown"}},
+			{"key":"rdma.incident.first_time","value":{"stringValue":"2026-01-02T03:04:05Z"}}]}]}]}]}`), now)
 	assert.NoError(t, err)
 	assert.Equal(t, []record{{
-		device: "sim0", cause: "hang", confidence: "likely", state: "open", body: "QP 0x1 on sim0", came: now,
-	}, {cause: "unknown", came: now}}, records)
+		device: "sim0", cause: "hang", confidence: "likely", state: "open", body: "QP 0x1 on sim0",
+		began: time.Date(2026, 1, 2, 3, 4, 5, 500_000_000, time.UTC), came: now,
+	}, {cause: "unknown", began: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), came: now}}, records)
 
 	_, err = parseRecords([]byte(`{`), now)
 	assert.ErrorContains(t, err, "a line of logs")
+	_, err = parseRecords([]byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"eventName":"rdma.verdict"}]}]}]}`), now)
+	assert.ErrorContains(t, err, "when the incident of a verdict began")
+}
+
+func TestPartsOfAnOutcome(t *testing.T) {
+	injected := time.Now()
+	early, late := record{cause: "unknown", began: injected.Add(-time.Second)}, record{cause: "application_late", began: injected}
+	o := outcome{scenario: &scenario{names: []string{"application_late"}, before: "healthy"}, injected: injected, verdicts: []record{early, late}}
+
+	parts := o.parts()
+	assert.Len(t, parts, 2)
+	assert.Equal(t, "healthy", parts[0].scenario.name)
+	assert.Equal(t, []record{early}, parts[0].verdicts)
+	assert.False(t, parts[0].scenario.sees(parts[0].first()), "an incident of sound traffic")
+	assert.Equal(t, []record{late}, parts[1].verdicts)
+	assert.True(t, parts[1].scenario.sees(parts[1].first()))
+
+	o.scenario.before = ""
+	assert.Equal(t, []*outcome{&o}, o.parts())
 }

@@ -14,7 +14,8 @@ const minBaseline = 100
 // baselineOf is what is normal on a queue pair: of all that it has completed so
 // far, whatever its size. It is within a fifth, because durations of single queues
 // are counted in two buckets to an octave. It is nil while there are few.
-func baselineOf(t *verbs.Traffic) *diagnose.Baseline {
+func baselineOf(q *verbs.QueueInfo) *diagnose.Baseline {
+	t := &q.Traffic
 	total := uint64(0)
 	for _, n := range t.Durations {
 		total += uint64(n)
@@ -24,6 +25,7 @@ func baselineOf(t *verbs.Traffic) *diagnose.Baseline {
 	}
 	return &diagnose.Baseline{
 		Median: quantile(&t.Durations, (total+1)/2), P99: quantile(&t.Durations, total-total/100), Samples: total,
+		Requests: float64(q.Posted) / float64(total),
 	}
 }
 

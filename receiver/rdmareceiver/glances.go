@@ -87,7 +87,7 @@ func tallyOf(q *verbs.QueueInfo) queueTally {
 	for _, n := range q.Traffic.Durations {
 		t.timed += n
 	}
-	t.base = baselineOf(&q.Traffic)
+	t.base = baselineOf(q)
 	return t
 }
 

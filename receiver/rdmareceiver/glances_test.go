@@ -85,8 +85,8 @@ func TestProcessCounts(t *testing.T) {
 
 func TestBaselineOfAQueue(t *testing.T) {
 	traffic := verbs.Traffic{Durations: [verbs.QueueBuckets]uint32{30: 60, 32: 39, 50: 1}}
-	assert.Nil(t, baselineOf(&verbs.Traffic{Durations: [verbs.QueueBuckets]uint32{30: 99}}))
-	got := baselineOf(&traffic)
+	assert.Nil(t, baselineOf(&verbs.QueueInfo{Traffic: verbs.Traffic{Durations: [verbs.QueueBuckets]uint32{30: 99}}}))
+	got := baselineOf(&verbs.QueueInfo{Posted: 400, Traffic: traffic})
 	require.NotNil(t, got)
 	within := func(bucket int, d time.Duration) {
 		t.Helper()
@@ -96,6 +96,7 @@ func TestBaselineOfAQueue(t *testing.T) {
 	within(30, got.Median)
 	within(32, got.P99)
 	assert.EqualValues(t, 100, got.Samples)
+	assert.InDelta(t, 4, got.Requests, 1e-9)
 }
 
 func TestEventsOfLate(t *testing.T) {

@@ -95,6 +95,7 @@ void run_start(struct driver *d)
 	d->start_ns = now_ns();
 	d->end_ns = o->seconds ? d->start_ns + (uint64_t)(o->seconds * 1e9) : UINT64_MAX;
 	d->next_pause = o->pause_after;
+	d->pause_ns = o->pause_at_ms ? d->start_ns + o->pause_at_ms * 1000000ull : UINT64_MAX;
 }
 
 bool run_more(struct driver *d)
@@ -119,11 +120,15 @@ bool run_quiet(const struct driver *d)
 
 bool pause_due(struct driver *d)
 {
+	if (now_ns() >= d->pause_ns)
+		return true;
 	return d->opt.pause_after && get(&d->posted) >= d->next_pause;
 }
 
 uint64_t pause_begin(struct driver *d)
 {
 	d->next_pause = get(&d->posted) + d->opt.pause_after;
+	if (now_ns() >= d->pause_ns)
+		d->pause_ns = UINT64_MAX;
 	return now_ns() + d->opt.pause_ms * 1000000ull;
 }

@@ -187,6 +187,8 @@ void drive(struct driver *d, struct plan *p)
 			p->before_poll(d, p);
 		if (!gather(d, p))
 			poll_all(d, p);
+		if (d->opt.nap_us && !run_quiet(d))
+			sleep_ns((uint64_t)(d->opt.nap_us * 1000));
 	}
 	if (d->opt.gather && !p->gathered)
 		fail(d, "--gather %u: so many requests were never outstanding", d->opt.gather);

@@ -154,6 +154,7 @@ struct driver {
 	counter posted; /* accepted sends, for the limit */
 	counter strays, mismatches;
 	uint64_t start_ns, end_ns, finished_ns, next_pause;
+	uint64_t pause_ns; /* when --pause-at-ms is due, UINT64_MAX when it is over */
 	int64_t realtime_offset_ns;
 	bool ready;
 	_Atomic bool failed;

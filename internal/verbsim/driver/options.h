@@ -13,6 +13,7 @@ struct options {
 	double seconds;	   /* 0: until the requests are posted or a signal comes */
 	uint64_t requests; /* send work requests to post, 0: until the time is over */
 	double latency_us, rate_gbps, spike_us, spikes_per_second, late_us, overtake_us;
+	double nap_us;	   /* between polls, when the quiet time is over; 0: none */
 	double rate;	   /* posts a second of the whole program, 0: as fast as it goes */
 	double slow_share; /* of the posts, on a queue of their own; --spike-us late */
 	double truth_slow_us;
@@ -22,7 +23,7 @@ struct options {
 	uint64_t gather_after; /* requests before the poll of --gather */
 	uint32_t depth, qps, chain, threads;
 	uint32_t gather; /* completions that one poll finds, once; 0: no such poll */
-	uint32_t connect_ms, warmup_quiet_ms, start_delay_ms, pause_ms;
+	uint32_t connect_ms, warmup_quiet_ms, start_delay_ms, pause_at_ms, pause_ms;
 	enum ibv_wr_opcode op;
 	uint32_t refuse_every; /* posts of a queue for each round of refused ibv_modify_qp, 0: none
 				*/

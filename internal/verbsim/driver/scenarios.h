@@ -18,6 +18,8 @@ int run_busy(struct driver *d);
 int run_starved(struct driver *d);
 int run_deep(struct driver *d);
 int run_enomem(struct driver *d);
+int run_unsignaled(struct driver *d);
+int run_varied(struct driver *d);
 int run_hang(struct driver *d);
 int run_two_devices(struct driver *d);
 int run_srq(struct driver *d);
