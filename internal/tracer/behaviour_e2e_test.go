@@ -4,9 +4,12 @@ package tracer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,8 +51,10 @@ func lateShare(pairs []pair) float64 {
 // A thread that polls late is told from a device that is slow: the first one's
 // time is in the stage poll, the other's in the stage device.
 func TestLatePollerIsToldFromSlowDevice(t *testing.T) {
+	t.Parallel()
 	for scenario, stage := range map[string]string{"late-poller": "poll", "slow-device": "device"} {
 		t.Run(scenario, func(t *testing.T) {
+			beside(t)
 			cfg := everything
 			cfg.EntryReturn = true // All stages are known then.
 			tr := startTracer(t, cfg)
@@ -70,6 +75,7 @@ func TestLatePollerIsToldFromSlowDevice(t *testing.T) {
 // A tracer that has begun has lost nothing yet: what it tried on its own child
 // does not count.
 func TestNothingIsLostAtTheStart(t *testing.T) {
+	beside(t)
 	for reason, n := range snapshot(t, startTracer(t, everything)).Losses {
 		if n != 0 {
 			t.Errorf("%d %s", n, reason)
@@ -81,6 +87,7 @@ func TestNothingIsLostAtTheStart(t *testing.T) {
 // port was busy. What is reported all the same was late on this machine, and
 // the truth says so.
 func TestSaturatedPortIsNotSlow(t *testing.T) {
+	beside(t)
 	const rate = 100e9 / 8
 	tr := startTracer(t, tracer.Config{
 		Threshold: 50 * time.Microsecond,
@@ -113,6 +120,7 @@ func TestSaturatedPortIsNotSlow(t *testing.T) {
 // A request during which a port was busy for hours is not slow: 512 GiB at 2^35 ns
 // for each are 4.9 hours, 2^44 ns, at which shorter arithmetic begins anew at 0.
 func TestBusyForHoursIsNotSlow(t *testing.T) {
+	beside(t)
 	const rate = 31.25e6
 	tr := startTracer(t, tracer.Config{
 		Threshold: 50 * time.Microsecond,
@@ -166,6 +174,7 @@ func TestHangIsReportedOnce(t *testing.T) {
 
 // The default bound on memory holds, by the kernel's own count.
 func TestMapMemory(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, tracer.Config{})
 	if got := tr.MapBytes(); got == 0 || got > 32<<20 {
 		t.Errorf("the maps take %d KiB", got>>10)
@@ -255,8 +264,7 @@ func TestHelperTracer(t *testing.T) {
 
 // A tracer that is killed leaves no program behind, and the workload goes on.
 func TestKilledTracerLeavesNothing(t *testing.T) {
-	requireRoot(t)
-	before := programs(t)
+	beside(t)
 	w := startWorkload(t, "nccl", "--seconds", "4")
 	w.waitReady()
 	w.release()
@@ -273,19 +281,19 @@ func TestKilledTracerLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitForLine(t, out, "tracing")
-	if got := programs(t); got <= before {
-		t.Errorf("%d programs with the tracer, %d before", got, before)
+	held := programsOf(t, child.Process.Pid)
+	if len(held) == 0 {
+		t.Error("the tracer holds no program: this says nothing")
 	}
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = child.Wait()
-	deadline := time.Now().Add(time.Minute)
-	for programs(t) > before && time.Now().Before(deadline) {
+	for deadline := time.Now().Add(time.Minute); left(t, held) > 0 && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
-	if got := programs(t); got > before {
-		t.Errorf("%d programs are left, %d before", got, before)
+	if n := left(t, held); n > 0 {
+		t.Errorf("%d programs are left of %d", n, len(held))
 	}
 	w.wait()
 }
@@ -303,24 +311,50 @@ func waitForLine(t *testing.T, out interface{ Read([]byte) (int, error) }, line 
 	}
 }
 
-// programs counts the BPF programs of this project in the kernel.
-func programs(t *testing.T) int {
+// programLine is how the kernel tells which program a file descriptor is of.
+var programLine = regexp.MustCompile(`(?m)^prog_id:\s*(\d+)$`)
+
+// programsOf are the BPF programs that a process holds.
+func programsOf(t *testing.T, pid int) map[ebpf.ProgramID]bool {
 	t.Helper()
-	names := map[string]bool{"enter_post_send": true, "leave_post_send": true, "enter_poll_cq": true, "leave_poll_cq": true}
-	n := 0
+	infos, err := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := map[ebpf.ProgramID]bool{}
+	for _, path := range infos {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // It was closed meanwhile.
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range programLine.FindAllSubmatch(text, -1) {
+			id, err := strconv.ParseUint(string(match[1]), 10, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held[ebpf.ProgramID(id)] = true
+		}
+	}
+	return held
+}
+
+// left counts those of the programs that are still in the kernel.
+func left(t *testing.T, programs map[ebpf.ProgramID]bool) (n int) {
+	t.Helper()
 	for id := ebpf.ProgramID(0); ; {
 		next, err := ebpf.ProgramGetNextID(id)
-		if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
 			return n
 		}
-		id = next
-		program, err := ebpf.NewProgramFromID(id)
 		if err != nil {
-			continue
+			t.Fatal(err)
 		}
-		if info, err := program.Info(); err == nil && names[info.Name] {
+		id = next
+		if programs[id] {
 			n++
 		}
-		_ = program.Close()
 	}
 }

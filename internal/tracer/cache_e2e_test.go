@@ -4,7 +4,6 @@ package tracer_test
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,7 +28,7 @@ var providers = []string{"libverbsim-rdmav34.so", "libverbsim-rdmav34-nocet.so"}
 // start on: no probe on entry or return of a poll_cq is placed, and none ever
 // runs.
 func TestVerifiedLibraryIsNotTrappedOnPolls(t *testing.T) {
-	requireRoot(t)
+	beside(t)
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
 	if err != nil {
 		t.Fatal(err)
@@ -38,25 +37,23 @@ func TestVerifiedLibraryIsNotTrappedOnPolls(t *testing.T) {
 	cfg := everything
 	cfg.CacheDirectory = filepath.Join(t.TempDir(), "cache")
 
-	before := lastProgram(t)
 	first := startTracer(t, cfg)
 	collect(first)
 	// Before it traces, a tracer tries its probes on a child of its own.
-	links, tried := probesOnPolls(t, before)
+	links, tried := probesOnPolls(t, first)
 	if links == 0 {
 		t.Error("libraries that nobody verified have no probes on entry and return: this says nothing")
 	}
 	verify(t, first)
-	if _, runs := probesOnPolls(t, before); runs == tried {
+	if _, runs := probesOnPolls(t, first); runs == tried {
 		t.Error("the probes on entry and return never ran: this says nothing")
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 
-	before = lastProgram(t)
 	second := startTracer(t, cfg)
-	if links, tried = probesOnPolls(t, before); links != 0 || !atSites(t, second) {
+	if links, tried = probesOnPolls(t, second); links != 0 || !atSites(t, second) {
 		t.Errorf("libraries that were verified have %d probes on entry and return", links)
 	}
 	collected := collect(second)
@@ -69,7 +66,7 @@ func TestVerifiedLibraryIsNotTrappedOnPolls(t *testing.T) {
 		}
 		r.checkPairs()
 	}
-	if links, runs := probesOnPolls(t, before); links != 0 || runs != tried || !atSites(t, second) {
+	if links, runs := probesOnPolls(t, second); links != 0 || runs != tried || !atSites(t, second) {
 		t.Errorf("in the end there are %d probes on entry and return, which ran %d times", links, runs-tried)
 	}
 }
@@ -105,7 +102,7 @@ func atSites(t *testing.T, tr *tracer.Tracer) bool {
 
 // Sites that were found wrong are not compared again: entry and return stay.
 func TestWrongSitesAreNotCompared(t *testing.T) {
-	requireRoot(t)
+	beside(t)
 	cfg := everything
 	cfg.CacheDirectory = filepath.Join(t.TempDir(), "cache")
 	cache, err := provider.OpenCache(cfg.CacheDirectory, func(err error) { t.Error(err) })
@@ -153,7 +150,7 @@ func inspect(t *testing.T, name string) *provider.Library {
 
 // A cache that cannot be used is a warning, and tracing does without.
 func TestUnusableCacheIsAWarning(t *testing.T) {
-	requireRoot(t)
+	beside(t)
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
@@ -176,36 +173,27 @@ func TestUnusableCacheIsAWarning(t *testing.T) {
 	}
 }
 
-// lastProgram is the highest number of a program in the kernel.
-func lastProgram(t *testing.T) ebpf.ProgramID {
-	t.Helper()
-	for id := ebpf.ProgramID(0); ; {
-		next, err := ebpf.ProgramGetNextID(id)
-		if errors.Is(err, os.ErrNotExist) {
-			return id
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		id = next
-	}
-}
-
-// probesOnPolls counts, for programs loaded after another one, the links that
-// place them on entry and return of poll_cq, and how often they ran.
-func probesOnPolls(t *testing.T, after ebpf.ProgramID) (links int, runs uint64) {
+// probesOnPolls counts the links that place the programs of a tracer on entry and
+// return of poll_cq, and how often these ran.
+func probesOnPolls(t *testing.T, tr *tracer.Tracer) (links int, runs uint64) {
 	t.Helper()
 	watched := map[ebpf.ProgramID]bool{}
-	for id := after; ; {
-		next, err := ebpf.ProgramGetNextID(id)
-		if errors.Is(err, os.ErrNotExist) {
-			break
-		}
+	for _, name := range pollProbes {
+		program := tracer.Program(tr, name)
+		info, err := program.Info()
 		if err != nil {
 			t.Fatal(err)
 		}
-		id = next
-		watched[id] = isPollProbe(t, id, &runs)
+		id, ok := info.ID()
+		if !ok {
+			t.Fatal("this kernel does not tell the numbers of programs")
+		}
+		stats, err := program.Stats()
+		if err != nil {
+			t.Fatal(err)
+		}
+		watched[id] = true
+		runs += stats.RunCount
 	}
 	all := new(link.Iterator)
 	defer all.Close()
@@ -222,32 +210,4 @@ func probesOnPolls(t *testing.T, after ebpf.ProgramID) (links int, runs uint64) 
 		t.Fatal(err)
 	}
 	return links, runs
-}
-
-func isPollProbe(t *testing.T, id ebpf.ProgramID, runs *uint64) bool {
-	t.Helper()
-	program, err := ebpf.NewProgramFromID(id)
-	if errors.Is(err, os.ErrNotExist) {
-		return false
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = program.Close() }()
-	info, err := program.Info()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range pollProbes {
-		if info.Name != name {
-			continue
-		}
-		stats, err := program.Stats()
-		if err != nil {
-			t.Fatal(err)
-		}
-		*runs += stats.RunCount
-		return true
-	}
-	return false
 }

@@ -24,7 +24,7 @@ const mlx5Provider = "libverbsim-rdmav34-mlx5.so"
 // time stamps, until it is stopped.
 func startLatePoller(t *testing.T) *workload {
 	t.Helper()
-	w := startWorkload(t, "late-poller", "--seconds", "50", "--provider", binary(t, mlx5Provider))
+	w := startWorkload(t, "late-poller", "--rate", "3000", "--seconds", "50", "--provider", binary(t, mlx5Provider))
 	w.waitReady()
 	w.release()
 	return w
@@ -33,7 +33,7 @@ func startLatePoller(t *testing.T) *workload {
 // The time stamps of a device tell how long its completions waited for the
 // poller, once its clock is proven, which takes some seconds.
 func TestTimeStampsTellTheLatePoller(t *testing.T) {
-	requireRoot(t)
+	beside(t)
 	stop, err := keepMapped(home(t), mlx5Provider)
 	if err != nil {
 		t.Fatal(err)
@@ -66,9 +66,15 @@ func TestTimeStampsTellTheLatePoller(t *testing.T) {
 		t.Errorf("wrong pair: %s", problem)
 	}
 	var off []time.Duration
-	within := 0
+	within, preempted := 0, 0
 	for _, p := range pairs {
 		if p.truth.Due == 0 || !p.seen.Known.Has(verbs.StagePoll) || p.seen.Delivered < proven {
+			continue
+		}
+		// Of a thread that another one kept off its CPU the scheduler tells, and not
+		// the stamp.
+		if !p.seen.HasPollerScheduling || p.seen.PollerScheduling.Runnable > tolerance {
+			preempted++
 			continue
 		}
 		waited := time.Duration(max(p.seen.Delivered, p.truth.Due) - p.truth.Due)
@@ -81,9 +87,8 @@ func TestTimeStampsTellTheLatePoller(t *testing.T) {
 	if len(off) < 100 {
 		t.Fatalf("of %d slow completions %d are told", len(pairs), len(off))
 	}
-	t.Logf("told %d of %d, off by %v in the median, by %v to %v, %d by less than %v",
-		len(off), len(pairs), off[len(off)/2], off[0], off[len(off)-1], within, tolerance)
-	// Of some the machine's scheduler knows better, and on a busy one of more.
+	t.Logf("told %d of %d besides %d of a preempted thread, off by %v in the median, by %v to %v, %d by less than %v",
+		len(off), len(pairs), preempted, off[len(off)/2], off[0], off[len(off)-1], within, tolerance)
 	if within < len(off)*3/4 || off[len(off)/2].Abs() > tolerance {
 		t.Errorf("%d of %d are off by more than %v", len(off)-within, len(off), tolerance)
 	}

@@ -286,6 +286,9 @@ func addMapSizes(sizes map[string]MapSize, loaded map[string]*ebpf.Map, spec *eb
 	return nil
 }
 
+// Program is one of those that are loaded from the start on, by its name.
+func Program(t *Tracer, name string) *ebpf.Program { return t.side.collection.Programs[name] }
+
 // Links are the probes that are in place.
 func Links(t *Tracer) int {
 	t.mu.Lock()

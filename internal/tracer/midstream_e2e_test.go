@@ -14,6 +14,7 @@ import (
 // that only rise, or after a drain. The workloads poll without a pause, one at a
 // time: while as many do as there are CPUs, the kernel takes its time over probes.
 func TestMidstream(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, scenario string
 		flags          []string
@@ -25,6 +26,7 @@ func TestMidstream(t *testing.T) {
 		{"one wr_id, long runs", "perftest", nil, seen(2000), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			beside(t)
 			r := joinMidstream(t, c.enough, c.scenario, c.flags...)
 			r.checkBooks()
 			r.checkPairs()

@@ -42,9 +42,11 @@ func TestStagesWithoutReturns(t *testing.T) {
 // queue. Where the wr_ids repeat, a completion may be of either: it is
 // ambiguous, with and without probes on returns, and never taken for the other.
 func TestOvertakenPostsAreNoWrongPairs(t *testing.T) {
+	t.Parallel()
 	for name, cfg := range map[string]tracer.Config{"entry": everything, "entry and return": entryReturn()} {
 		for _, ids := range []string{"1", "3"} {
 			t.Run(name+"/"+ids, func(t *testing.T) {
+				beside(t)
 				tr := startTracer(t, cfg)
 				r := simulate(t, tr, "threads", "--seconds", "1.5", "--wr-ids", ids, "--overtake-us", "200")
 				r.checkBooks()

@@ -71,6 +71,7 @@ func TestRefusedModifyIsNoWrongPair(t *testing.T) {
 // deep, and none leaves memory behind that nobody gives back, for want of which every
 // later post would be lost.
 func TestStalledPostersLoseNothing(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, tracer.Config{Threshold: time.Hour, MaxMapBytes: 128 << 20})
 	r := simulate(t, tr, "threads", "--seconds", "6", "--depth", "64", "--threads", "16", "--rate", "20000")
 	r.checkBooks()

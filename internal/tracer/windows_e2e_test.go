@@ -188,6 +188,7 @@ func waitForMode(t *testing.T, tr *tracer.Tracer, wanted ...string) string {
 // that did something else and were preempted just before they polled: then the
 // evidence is when they left their CPU.
 func TestEvidenceTellsLatePollers(t *testing.T) {
+	beside(t)
 	tr := startTracer(t, tracer.EvidenceEvery(everything, 200*time.Millisecond))
 	collected := collect(tr)
 	reachSites(t, tr)
