@@ -23,7 +23,7 @@ func postStalledCause() Cause {
 		CannotTell:   "a lock from a doorbell that stalls on PCIe.",
 		Confirm:      "`perf trace -s -t TID` shows no long system call, `perf record -g -t TID` whether it spins in pthread_spin_lock or stands at the doorbell's write.",
 		Remedy:       "Give each posting thread queue pairs of its own, with a thread domain (ibv_alloc_td) where the locks are of the provider; a doorbell that stalls is PCIe's.",
-		Source:       []string{"https://manpages.debian.org/trixie/libibverbs-dev/ibv_alloc_td.3.en.html", "https://github.com/linux-rdma/rdma-core/commit/1e8a68e43cbab456ff793e4f31688dd556ad6d0a"},
+		Source:       []string{"https://manpages.debian.org/trixie/libibverbs-dev/ibv_alloc_td.3.en.html", "https://github.com/linux-rdma/rdma-core/pull/1626"},
 		Proven:       Recorded,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
