@@ -51,21 +51,23 @@ func posting(c *verbs.Completion) time.Duration {
 	return c.Stages[verbs.StagePost]
 }
 
-// weighPoster says what the posting thread did meanwhile.
+// weighPoster says what the posting thread did meanwhile, as far as it is known.
 func (o *opinion) weighPoster(b *Burst, l lateness) {
 	var waited, held time.Duration
+	known := true
 	for i := range b.Slow {
 		c := &b.Slow[i]
-		if !c.HasPosterScheduling {
-			o.misses(Likely, "what the kernel did with the posting thread meanwhile")
-			return
+		known = known && c.HasPosterScheduling
+		if c.HasPosterScheduling {
+			waited += min(c.PosterScheduling.Runnable, posting(c))
+			held += min(c.PosterScheduling.Stopped, posting(c))
 		}
-		waited += min(c.PosterScheduling.Runnable, posting(c))
-		held += min(c.PosterScheduling.Stopped, posting(c))
 	}
 	switch {
 	case ratio(held, l.Time) >= half:
 		o.opposes(Possible, "poster.stopped", "the posting thread was stopped for %s of it", percent(ratio(held, l.Time)))
+	case !known:
+		o.misses(Likely, "what the kernel did with the posting thread meanwhile")
 	case ratio(waited, l.Time) < half:
 		o.supports("poster.runnable", "the posting thread was not preempted: it waited for a lock or for the doorbell")
 	case b.Throttling == nil:
