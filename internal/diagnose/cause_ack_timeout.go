@@ -110,6 +110,9 @@ func (c *networkCase) weighSilence(r retransmissions) {
 	default:
 		c.misses(Possible, "how many requests were not slow meanwhile")
 	}
+	if c.inherited < most {
+		c.opposes(Possible, "delays", "requests that lost %s of the time did not wait for it and came through", percent(1-c.inherited))
+	}
 	if len(c.heads) > 2 {
 		c.opposes(Possible, "delays", "%d requests were slow one after the other and came through", len(c.heads))
 	}

@@ -19,7 +19,7 @@ func completionQueueStarvedCause() Cause {
 		CannotTell:   "where it is not seen which queue it polled, a thread that was busy with something else while its other Completion Queues had nothing to take.",
 		Confirm:      "`rdma.cq.number` and `rdma.poll.thread.id` of slow requests name one queue and a thread that also delivers from others; `perf record -g -t TID` shows it in the loop of the other.",
 		Remedy:       "Take a bounded number of completions from each queue in turn, or give the starved one a thread of its own.",
-		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_poll_cq.3.html", "https://github.com/apache/brpc/issues/3202"},
+		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_poll_cq.3.html"},
 		Proven:       Executed,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,

@@ -1,7 +1,7 @@
 package diagnose
 
-// manyQueuePairs is where devices of several generations begin to lose
-// performance, because they keep the contexts of fewer in their cache.
+// manyQueuePairs is a guess of the order of magnitude: devices differ in how many
+// contexts their caches keep, and other contexts take room as well.
 const manyQueuePairs = 1024
 
 func contextCacheMissesCause() Cause {
@@ -11,7 +11,7 @@ func contextCacheMissesCause() Cause {
 		Happens: "The NIC keeps the contexts of queue pairs, memory regions and queues in host memory and a part of them in a cache. With many in use it has to fetch them first.",
 		Needs:   "how many queue pairs the device has",
 		For: []string{
-			"The device has more than 1024 queue pairs, and many were used in the window.",
+			"The device has 1024 queue pairs or more, and 256 or more of them were used in the window.",
 		},
 		Against: []string{
 			"The device has few queue pairs, or few are used.",

@@ -2,8 +2,9 @@ package diagnose
 
 import "github.com/rdmaradar/rdmaradar/internal/fabric"
 
-// bytesPerTick is what could have been sent in a tick of port_xmit_wait, of most
-// devices (ibdiagnet User Manual). It says the order of magnitude.
+// bytesPerTick is what one lane could have sent in a tick of port_xmit_wait, of devices
+// whose tick is 0x07 as in the example of the ibdiagnet User Manual: eight times the time
+// of a byte. Links of several lanes send more, so that it says the least.
 const bytesPerTick = 8
 
 func creditWaitCause() Cause {
@@ -49,7 +50,7 @@ func judgeCreditWait(b *Burst) Judgement {
 		return c.not()
 	}
 	waited := ticks * bytesPerTick / (ticks*bytesPerTick + sent)
-	text := "the port waited for credits for %.0f ticks, in which it could have sent about %s of all"
+	text := "the port waited for credits for %.0f ticks, in which it could have sent at least about %s of all"
 	if waited < hardly {
 		c.opposes(Possible, "port_xmit_wait", text, ticks, percent(waited))
 	} else {

@@ -63,7 +63,7 @@ func judgeLinkDown(b *Burst) Judgement {
 // judgeOutages is for a port whose outages were told with their times.
 func (c *networkCase) judgeOutages(outages []outage) Judgement {
 	share := c.shareWithin(outages)
-	text := "%s of the slow requests were under way while the port was down"
+	text := "requests that lost %s of the time were under way while the port was down"
 	c.Confidence = Certain
 	if share < 0.5 {
 		c.opposes(Possible, "event.port_error", text, percent(share))
@@ -155,8 +155,8 @@ func (c *networkCase) port() uint8 {
 	}
 }
 
-// shareWithin is the part of the slow and stuck requests that were under way
-// during one of the outages.
+// shareWithin is the part of the time that was lost by slow and stuck requests that were
+// under way during one of the outages.
 func (c *networkCase) shareWithin(outages []outage) float64 {
 	within := func(from, to uint64) bool {
 		for _, o := range outages {
@@ -166,12 +166,18 @@ func (c *networkCase) shareWithin(outages []outage) float64 {
 		}
 		return false
 	}
-	n := 0
+	var of, all time.Duration
+	count := func(from, to uint64, lost time.Duration) {
+		all += lost
+		if within(from, to) {
+			of += lost
+		}
+	}
 	for _, r := range c.requests {
-		n += oneIf(within(r.Posted, r.Delivered))
+		count(r.Posted, r.Delivered, r.Excess())
 	}
 	for i := range c.Stuck {
-		n += oneIf(within(c.Stuck[i].Posted, c.End))
+		count(c.Stuck[i].Posted, c.End, c.Stuck[i].Age)
 	}
-	return float64(n) / float64(len(c.requests)+len(c.Stuck))
+	return ratio(of, all)
 }

@@ -24,7 +24,7 @@ func pollerIdleStateCause() Cause {
 		CannotTell:   "it from other things that make an interrupt as late, by time stamps; without these, from a completion that was late.",
 		Confirm:      "Hold /dev/cpu_dma_latency open with 0 written to it, or `cpupower idle-set -D 1`: the requests are fast at once. `turbostat` shows the states.",
 		Remedy:       "Forbid deep idle states on the CPUs that wait for completions: /dev/cpu_dma_latency, the tuned profile network-latency, or pm_qos_resume_latency_us of these CPUs.",
-		Source:       []string{"https://docs.kernel.org/admin-guide/pm/cpuidle.html", "https://github.com/linux-rdma/perftest/issues/172"},
+		Source:       []string{"https://docs.kernel.org/admin-guide/pm/cpuidle.html", "https://docs.kernel.org/power/pm_qos_interface.html"},
 		Proven:       Recorded,
 		Consequences: []string{"interrupt_late"},
 		PerProcess:   true,

@@ -23,7 +23,7 @@ func postStalledCause() Cause {
 		CannotTell:   "a lock from a doorbell that stalls on PCIe.",
 		Confirm:      "`perf trace -s -t TID` shows no long system call, `perf record -g -t TID` whether it spins in pthread_spin_lock or stands at the doorbell's write.",
 		Remedy:       "Give each posting thread queue pairs of its own, with a thread domain (ibv_alloc_td) where the locks are of the provider; a doorbell that stalls is PCIe's.",
-		Source:       []string{"https://manpages.debian.org/trixie/libibverbs-dev/ibv_alloc_td.3.en.html", "https://github.com/linux-rdma/rdma-core/commit/1e8a68e43cbab456ff793e4f31688dd556ad6d0a"},
+		Source:       []string{"https://manpages.debian.org/trixie/libibverbs-dev/ibv_alloc_td.3.en.html", "https://github.com/linux-rdma/rdma-core/pull/1626"},
 		Proven:       Recorded,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
@@ -51,21 +51,23 @@ func posting(c *verbs.Completion) time.Duration {
 	return c.Stages[verbs.StagePost]
 }
 
-// weighPoster says what the posting thread did meanwhile.
+// weighPoster says what the posting thread did meanwhile, as far as it is known.
 func (o *opinion) weighPoster(b *Burst, l lateness) {
 	var waited, held time.Duration
+	known := true
 	for i := range b.Slow {
 		c := &b.Slow[i]
-		if !c.HasPosterScheduling {
-			o.misses(Likely, "what the kernel did with the posting thread meanwhile")
-			return
+		known = known && c.HasPosterScheduling
+		if c.HasPosterScheduling {
+			waited += min(c.PosterScheduling.Runnable, posting(c))
+			held += min(c.PosterScheduling.Stopped, posting(c))
 		}
-		waited += min(c.PosterScheduling.Runnable, posting(c))
-		held += min(c.PosterScheduling.Stopped, posting(c))
 	}
 	switch {
 	case ratio(held, l.Time) >= half:
 		o.opposes(Possible, "poster.stopped", "the posting thread was stopped for %s of it", percent(ratio(held, l.Time)))
+	case !known:
+		o.misses(Likely, "what the kernel did with the posting thread meanwhile")
 	case ratio(waited, l.Time) < half:
 		o.supports("poster.runnable", "the posting thread was not preempted: it waited for a lock or for the doorbell")
 	case b.Throttling == nil:

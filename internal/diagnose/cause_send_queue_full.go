@@ -20,7 +20,7 @@ func sendQueueFullCause() Cause {
 		CannotTell:   "a device or path that has become slow from a process that posts too much, where no other queue pair leads to the same peer: both fill the queue.",
 		Confirm:      "`rdma.sq.rejected_posts` with error.type ENOMEM grows, and `rdma.sq.peak_outstanding` is at `rdma.sq.limit`; with perftest, the same path with a smaller --tx-depth is fast.",
 		Remedy:       "Count completions before posting, signal more often so that entries are retired, or create the queue pair with a larger max_send_wr.",
-		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_post_send.3.html", "https://github.com/apache/brpc/issues/3202", "https://github.com/apache/brpc/issues/3132", "https://github.com/spdk/spdk/issues/3195"},
+		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_post_send.3.html", "https://github.com/apache/brpc/issues/3202", "https://github.com/apache/brpc/issues/3132", "https://github.com/uccl-project/uccl/issues/267", "https://github.com/spdk/spdk/issues/3195"},
 		Proven:       Executed,
 		Consequences: []string{"send_queue_backlog"},
 		PerProcess:   true,

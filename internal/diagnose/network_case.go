@@ -98,13 +98,16 @@ func (c *networkCase) not() Judgement {
 	return c.Judgement
 }
 
-// is is the judgement with that confidence, as far as the rest allows it: none
-// where nothing speaks for it.
+// is is the judgement with that confidence, as far as the rest allows it: none where
+// nothing speaks for it. Of what was slow without a head it is not known why.
 func (c *networkCase) is(confidence Confidence, explains float64) Judgement {
 	if len(c.For) == 0 {
 		return c.not()
 	}
-	c.Confidence, c.Explains = min(confidence, c.Confidence), min(max(explains, 0), 1)
+	if c.inherited < most {
+		c.limit(Likely)
+	}
+	c.Confidence, c.Explains = min(confidence, c.Confidence), c.inherited*min(max(explains, 0), 1)
 	if c.Confidence == None {
 		c.Explains = 0
 	}

@@ -27,6 +27,9 @@ type waits struct {
 	delays []time.Duration
 	// union is for how long something slow was under way.
 	union time.Duration
+	// inherited is the part of the time that was lost by heads and by what was under way
+	// together with them, one request after the other; 1 where there is no head.
+	inherited float64
 }
 
 func newWaits(b *Burst) waits {
@@ -37,14 +40,41 @@ func newWaits(b *Burst) waits {
 			continue
 		}
 		w.requests = append(w.requests, r)
-		if 2*queued(r) <= r.Duration() {
+		if isHead(r) {
 			w.heads = append(w.heads, r)
 			w.delays = append(w.delays, b.delay(r))
 		}
 	}
 	w.union = b.underWay(w.requests)
+	w.inherited = w.inheritedTime()
 	return w
 }
+
+// inheritedTime looks at each time in which requests were under way without a pause:
+// where there is a head in it, all of them waited for its reason.
+func (w *waits) inheritedTime() float64 {
+	if len(w.heads) == 0 {
+		return 1
+	}
+	inOrder := slices.SortedFunc(slices.Values(w.requests), func(x, y *verbs.Completion) int { return cmp.Compare(x.Posted, y.Posted) })
+	var of, all, period time.Duration
+	headed, until := false, uint64(0)
+	for _, r := range inOrder {
+		if r.Posted > until {
+			period, headed = 0, false
+		}
+		until = max(until, r.Delivered)
+		all += r.Excess()
+		period += r.Excess()
+		if headed = headed || isHead(r); headed {
+			of, period = of+period, 0
+		}
+	}
+	return ratio(of, all)
+}
+
+// isHead reports whether a request did not spend most of its time behind earlier work.
+func isHead(r *verbs.Completion) bool { return 2*queued(r) <= r.Duration() }
 
 // count is how often something has to have happened to explain all of it: once for
 // each head. Where all are behind others it is not seen what they wait for, and it

@@ -58,8 +58,11 @@ func (c *networkCase) weighCount(name string, n float64) (covers float64) {
 }
 
 // alone reports whether it is known that no other queue pair of the device was slow, so
-// that what the device counted can hardly be another's.
-func (c *networkCase) alone() bool { return c.Neighbours.QueuePairs > 0 && c.Neighbours.Slow == 0 }
+// that what the device counted can hardly be another's. What the others did is known
+// where it is known what this one completed.
+func (c *networkCase) alone() bool {
+	return c.HasCompletions && c.Neighbours.QueuePairs > 0 && c.Neighbours.Slow == 0
+}
 
 // weighTogether notes whether the other queue pairs were slow as well, which
 // something that stops the whole port makes them.
