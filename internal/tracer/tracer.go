@@ -146,7 +146,6 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		kernel:      newKernelVerbs(cfg, side),
 		stamps:      newCQEStamps(cfg.Logger),
 		baselines:   newBaselines(side, cfg),
-		peers:       peers{},
 		libraries:   newLibraries(side, kind, writes),
 		books:       newLedger(),
 		ending:      map[verbs.ProcessID]time.Time{},
