@@ -48,9 +48,11 @@ func (t *Tracer) readAsync(ctx context.Context) (stop func()) {
 	reading, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {
-		if err := readRecords(reading, reader, t.deliverAsync); err != nil {
-			t.log.Error("reading asynchronous events ended", "error", err)
-		}
+		t.meter.run(func() {
+			if err := readRecords(reading, reader, t.deliverAsync); err != nil {
+				t.log.Error("reading asynchronous events ended", "error", err)
+			}
+		})
 	})
 	return func() {
 		cancel()

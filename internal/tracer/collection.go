@@ -18,19 +18,17 @@ const mostVerifiers = 4
 
 // newCollection is ebpf.NewCollectionWithOptions with the programs loaded on several
 // CPUs at once. Most of a start is the kernel verifying programs, which it does for
-// each apart. Once the context has ended, no further one is begun. types keeps the
-// kernel's types between collections; it may be nil.
-func newCollection(ctx context.Context, spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, types *btf.Cache) (*ebpf.Collection, error) {
+// each apart; meter adds up what that takes. Once the context has ended, no further one
+// is begun. types keeps the kernel's types between collections; it may be nil.
+func newCollection(ctx context.Context, spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, types *btf.Cache, meter *cpuMeter) (*ebpf.Collection, error) {
 	if types == nil {
 		types = btf.NewCache()
 	}
-	withoutPrograms := *spec
-	withoutPrograms.Programs = nil
-	collection, err := ebpf.NewCollectionWithOptions(&withoutPrograms, ebpf.CollectionOptions{MapReplacements: shared})
+	collection, err := ebpf.NewCollectionWithOptions(withPrograms(spec), ebpf.CollectionOptions{MapReplacements: shared})
 	if err != nil {
 		return nil, err
 	}
-	collection.Programs, err = loadPrograms(ctx, spec, collection.Maps, types)
+	collection.Programs, err = loadPrograms(ctx, spec, collection.Maps, types, meter)
 	if err != nil {
 		collection.Close()
 		return nil, err
@@ -40,7 +38,7 @@ func newCollection(ctx context.Context, spec *ebpf.CollectionSpec, shared map[st
 
 // loadPrograms loads the programs of a spec on maps that are there. After an error
 // it begins no further program, and keeps none.
-func loadPrograms(ctx context.Context, spec *ebpf.CollectionSpec, on map[string]*ebpf.Map, types *btf.Cache) (map[string]*ebpf.Program, error) {
+func loadPrograms(ctx context.Context, spec *ebpf.CollectionSpec, on map[string]*ebpf.Map, types *btf.Cache, meter *cpuMeter) (map[string]*ebpf.Program, error) {
 	var (
 		verifiers sync.WaitGroup
 		mu        sync.Mutex
@@ -72,10 +70,12 @@ func loadPrograms(ctx context.Context, spec *ebpf.CollectionSpec, on map[string]
 	}
 	for range min(mostVerifiers, runtime.GOMAXPROCS(0), len(waiting)) {
 		verifiers.Go(func() {
-			for name, ok := next(); ok; name, ok = next() {
-				program, err := loadProgram(spec, name, on, types)
-				keep(name, program, err)
-			}
+			meter.run(func() {
+				for name, ok := next(); ok; name, ok = next() {
+					program, err := loadProgram(spec, name, on, types)
+					keep(name, program, err)
+				}
+			})
 		})
 	}
 	verifiers.Wait()
@@ -96,14 +96,20 @@ func longestFirst(programs map[string]*ebpf.ProgramSpec) []string {
 	})
 }
 
-func loadProgram(spec *ebpf.CollectionSpec, name string, on map[string]*ebpf.Map, types *btf.Cache) (*ebpf.Program, error) {
-	one := ebpf.CollectionSpec{
-		Maps:      spec.Maps,
-		Programs:  map[string]*ebpf.ProgramSpec{name: spec.Programs[name]},
-		Types:     spec.Types,
-		ByteOrder: spec.ByteOrder,
+// withPrograms is a spec with some of its programs alone, which it shares.
+func withPrograms(spec *ebpf.CollectionSpec, names ...string) *ebpf.CollectionSpec {
+	some := *spec
+	some.Programs = make(map[string]*ebpf.ProgramSpec, len(names))
+	for _, name := range names {
+		some.Programs[name] = spec.Programs[name]
 	}
-	collection, err := ebpf.NewCollectionWithOptions(&one, ebpf.CollectionOptions{MapReplacements: on, Cache: types})
+	return &some
+}
+
+func loadProgram(spec *ebpf.CollectionSpec, name string, on map[string]*ebpf.Map, types *btf.Cache) (*ebpf.Program, error) {
+	one := withPrograms(spec, name)
+	one.Variables = nil // They are in the maps.
+	collection, err := ebpf.NewCollectionWithOptions(one, ebpf.CollectionOptions{MapReplacements: on, Cache: types})
 	if err != nil {
 		return nil, err
 	}

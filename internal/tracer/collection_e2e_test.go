@@ -22,7 +22,7 @@ func TestRefusedProgramKeepsNone(t *testing.T) {
 	for n := range 6 {
 		spec.Programs["good_"+strconv.Itoa(n)] = programOf(2)
 	}
-	collection, err := newCollection(t.Context(), spec, nil, nil)
+	collection, err := newCollection(t.Context(), spec, nil, nil, &cpuMeter{})
 	if err != nil || len(collection.Programs) != len(spec.Programs) {
 		t.Fatalf("%d programs, %v", len(collection.Programs), err)
 	}
@@ -30,7 +30,7 @@ func TestRefusedProgramKeepsNone(t *testing.T) {
 
 	before := openFiles(t)
 	spec.Programs["bad"] = programOf(1) // It returns what it has not set.
-	_, err = newCollection(t.Context(), spec, nil, nil)
+	_, err = newCollection(t.Context(), spec, nil, nil, &cpuMeter{})
 	if verifier := new(ebpf.VerifierError); !errors.As(err, &verifier) || !strings.Contains(err.Error(), "program bad") {
 		t.Errorf("the error is %v", err)
 	}
@@ -42,7 +42,7 @@ func TestRefusedProgramKeepsNone(t *testing.T) {
 	for n := range 6 {
 		spec.Programs["bad_"+strconv.Itoa(n)] = programOf(1)
 	}
-	if _, err = newCollection(t.Context(), spec, nil, nil); err == nil || strings.Contains(err.Error(), "\n") {
+	if _, err = newCollection(t.Context(), spec, nil, nil, &cpuMeter{}); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("of several programs that are refused: %v", err)
 	}
 }
@@ -52,7 +52,7 @@ func TestEndedContextLoadsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	spec := &ebpf.CollectionSpec{Programs: map[string]*ebpf.ProgramSpec{"one": programOf(2)}}
-	if _, err := newCollection(ctx, spec, nil, nil); !errors.Is(err, context.Canceled) {
+	if _, err := newCollection(ctx, spec, nil, nil, &cpuMeter{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -64,4 +64,21 @@ func openFiles(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(entries)
+}
+
+// The time that the kernel takes to verify programs is accounted for, whoever waits.
+func TestLoadingIsAccountedFor(t *testing.T) {
+	spec := &ebpf.CollectionSpec{Programs: map[string]*ebpf.ProgramSpec{}}
+	for n := range 6 {
+		spec.Programs["long_"+strconv.Itoa(n)] = programOf(4000)
+	}
+	loading := &cpuMeter{}
+	collection, err := newCollection(t.Context(), spec, nil, nil, loading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	collection.Close()
+	if loading.total() <= 0 {
+		t.Error("verifying took no time")
+	}
 }

@@ -66,13 +66,13 @@ func coreMapBytes(tracker *ebpf.CollectionSpec, bound uint64, cpus int) (uint64,
 // a bound for all, and attaches them to the functions that this kernel has; withUser
 // says whether ib_uverbs is loaded. missing lists the functions that it lacks and
 // should have.
-func loadCore(ctx context.Context, bound uint64, tracker map[string]*ebpf.Map, withUser bool) (side *coreSide, missing []string, err error) {
+func loadCore(ctx context.Context, bound uint64, tracker *kernelSide, withUser bool) (side *coreSide, missing []string, err error) {
 	spec, err := coreSpec(bound)
 	if err != nil {
 		return nil, nil, err
 	}
-	shared := sharedMaps(spec, tracker)
-	collection, err := newCollection(ctx, spec, shared, nil)
+	shared := sharedMaps(spec, tracker.allMaps)
+	collection, err := newCollection(ctx, spec, shared, nil, tracker.loading)
 	if err != nil {
 		return nil, nil, coreLoadError(err)
 	}

@@ -264,7 +264,7 @@ func MapSizes(t *Tracer) (map[string]MapSize, error) {
 	err = addMapSizes(sizes, t.side.allMaps, spec)
 	if r := t.resources.side; r != nil {
 		// Those of the compiler, such as .bss, have the same names in both.
-		err = errors.Join(err, addMapSizes(sizes, ownMaps(r.collection.Maps, t.resources.tracker), core))
+		err = errors.Join(err, addMapSizes(sizes, ownMaps(r.collection.Maps, t.resources.tracker.allMaps), core))
 	}
 	return sizes, err
 }

@@ -32,13 +32,11 @@ type laterPrograms struct {
 
 // takeLater takes programs out of a spec, to be loaded later on the same maps.
 func takeLater(spec *ebpf.CollectionSpec, names []string) laterPrograms {
-	later := *spec
-	later.Programs = map[string]*ebpf.ProgramSpec{}
+	later := withPrograms(spec, names...)
 	for _, name := range names {
-		later.Programs[name] = spec.Programs[name]
 		delete(spec.Programs, name)
 	}
-	return laterPrograms{spec: &later}
+	return laterPrograms{spec: later}
 }
 
 // check tells whether the functions can be probed now. errNotLoaded asks for the
@@ -70,7 +68,7 @@ func (t *Tracer) loadLater(ctx context.Context) {
 	if spec == nil || !needed {
 		return
 	}
-	programs, err := loadPrograms(ctx, spec, t.side.allMaps, btf.NewCache())
+	programs, err := loadPrograms(ctx, spec, t.side.allMaps, btf.NewCache(), t.side.loading)
 	if ctx.Err() != nil && err != nil {
 		return
 	}

@@ -40,7 +40,7 @@ func (t *Tracer) glance(paths bool) (verbs.Snapshot, error) {
 	if glance.Rejected, err = t.side.readRejected(t.devices.name); err != nil {
 		return verbs.Snapshot{}, err
 	}
-	glance.Rejected = slices.DeleteFunc(glance.Rejected, func(r verbs.RejectedPosts) bool { return !t.shows(r.Process) })
+	glance.Rejected = slices.DeleteFunc(glance.Rejected, func(r verbs.RejectedPosts) bool { return !t.showsOn(r.Process, r.Device) })
 	if glance.Registrations, err = t.readRegistrations(); err != nil {
 		return verbs.Snapshot{}, err
 	}

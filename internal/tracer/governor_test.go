@@ -146,12 +146,12 @@ func TestVerificationCredit(t *testing.T) {
 
 func TestAgentShare(t *testing.T) {
 	const cores = 0.05
-	a := newAgentShare(epoch, 0)
+	a := newAgentShare(epoch, agentSpent{})
 	now, spent := epoch, time.Duration(0)
 	work := func(used float64) {
 		now = now.Add(agentInterval)
 		spent += time.Duration(used * float64(agentInterval))
-		a.turn(now, spent, cores)
+		a.turn(now, agentSpent{running: spent}, cores)
 	}
 	// What it uses is in proportion to the share.
 	for range 5 {
@@ -173,7 +173,37 @@ func TestAgentShare(t *testing.T) {
 	if a.share != 1 {
 		t.Errorf("share %v after calm, want 1", a.share)
 	}
-	if a.turn(now.Add(agentInterval), spent+time.Hour, 0) {
+	if a.turn(now.Add(agentInterval), agentSpent{running: spent + time.Hour}, 0) {
 		t.Error("changed without a bound")
+	}
+}
+
+// Programs that are loaded under way are paid for, in time, and do not make libraries
+// be observed less.
+func TestLoadingIsPaidInTime(t *testing.T) {
+	const cores = 0.05
+	start := agentSpent{running: time.Second, loading: 3 * time.Second}
+	a := newAgentShare(epoch, start)
+	spent := start
+	spent.loading += 2 * time.Second
+	for i := range 100 {
+		spent.running += time.Duration(0.6 * cores * float64(agentInterval))
+		a.turn(epoch.Add(time.Duration(i+1)*agentInterval), spent, cores)
+		if a.share != 1 {
+			t.Fatalf("the share is %v after %d intervals", a.share, i+1)
+		}
+		paid := a.paid.loading - start.loading
+		if most := time.Duration(float64(i+1) * loadingPart * cores * float64(agentInterval)); paid > most {
+			t.Fatalf("%v are paid after %d intervals, more than %v", paid, i+1, most)
+		}
+	}
+	if a.paid != spent {
+		t.Errorf("%+v is paid of %+v", a.paid, spent)
+	}
+	// Who is at the bound without it pays with the share.
+	spent.loading += time.Second
+	spent.running += time.Duration(cores * float64(agentInterval))
+	if !a.turn(epoch.Add(101*agentInterval), spent, cores) || a.share >= 1 {
+		t.Errorf("the share is %v", a.share)
 	}
 }

@@ -84,7 +84,7 @@ func (k *kernelVerbs) refresh(ctx context.Context) {
 
 // open loads the programs on the RDMA core.
 func (k *kernelVerbs) open(ctx context.Context) {
-	side, missing, err := loadKverbs(ctx, k.tracker.allMaps, k.threshold)
+	side, missing, err := loadKverbs(ctx, k.tracker, k.threshold)
 	if err != nil && ctx.Err() != nil {
 		k.core = 0 // The next refresh loads them.
 		return

@@ -72,6 +72,8 @@ type kverbsSide struct {
 	// probed are the programs for kprobes, loaded once a driver needs them.
 	probed *ebpf.Collection
 	spec   *ebpf.CollectionSpec
+	// loading adds up what loading programs takes.
+	loading *cpuMeter
 }
 
 // kverbsSpec reads the object, for the maps of a loaded tracker.
@@ -132,7 +134,7 @@ func kverbsMapBytes(tracker *ebpf.CollectionSpec, cpus int) (uint64, error) {
 
 // loadKverbs loads the programs on the RDMA core, on the maps of the tracker, and
 // attaches them. missing lists the functions that this kernel lacks.
-func loadKverbs(ctx context.Context, tracker map[string]*ebpf.Map, threshold time.Duration) (side *kverbsSide, missing []string, err error) {
+func loadKverbs(ctx context.Context, tracker *kernelSide, threshold time.Duration) (side *kverbsSide, missing []string, err error) {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
 		return nil, nil, fmt.Errorf("counting processors: %w", err)
@@ -141,8 +143,8 @@ func loadKverbs(ctx context.Context, tracker map[string]*ebpf.Map, threshold tim
 	if err != nil {
 		return nil, nil, err
 	}
-	shared := sharedMaps(spec, tracker)
-	side = &kverbsSide{spec: spec}
+	shared := sharedMaps(spec, tracker.allMaps)
+	side = &kverbsSide{spec: spec, loading: tracker.loading}
 	var programs []string
 	for _, p := range kverbsControl {
 		programs = append(programs, p.program)
@@ -176,16 +178,13 @@ func loadKverbs(ctx context.Context, tracker map[string]*ebpf.Map, threshold tim
 // load loads some of the programs on given maps. attachTo is the function that
 // traced ones are for, types keeps the kernel's types between loads; it may be nil.
 func (s *kverbsSide) load(ctx context.Context, on map[string]*ebpf.Map, programs []string, attachTo string, types *btf.Cache) (*ebpf.Collection, error) {
-	spec := s.spec.Copy()
-	wanted := map[string]*ebpf.ProgramSpec{}
-	for _, name := range programs {
-		wanted[name] = spec.Programs[name]
-		if attachTo != "" {
-			wanted[name].AttachTo = attachTo
+	spec := withPrograms(s.spec, programs...).Copy()
+	if attachTo != "" {
+		for _, program := range spec.Programs {
+			program.AttachTo = attachTo
 		}
 	}
-	spec.Programs = wanted
-	return newCollection(ctx, spec, on, types)
+	return newCollection(ctx, spec, on, types, s.loading)
 }
 
 // learnDrains tells the programs of the callbacks that mark drains, as far as

@@ -38,8 +38,10 @@ type kernelSide struct {
 	verdicts *provider.Verdicts
 	// evidenceEvery is the time between two looks at empty polls.
 	evidenceEvery time.Duration
-	// later are programs that are not loaded yet.
-	later laterPrograms
+	// loading adds up what loading programs takes, now and later; later are those that
+	// are not loaded yet.
+	loading *cpuMeter
+	later   laterPrograms
 	// system are the probes that belong to no library and stand all the time,
 	// interrupts those that do not.
 	system     []link.Link
@@ -87,11 +89,12 @@ func load(ctx context.Context, cfg Config, kind linkKind) (*kernelSide, error) {
 		return nil, err
 	}
 	later := takeLater(spec, extendedPolls)
-	collection, err := newCollection(ctx, spec, shared, nil)
+	loading := &cpuMeter{}
+	collection, err := newCollection(ctx, spec, shared, nil, loading)
 	if err != nil {
 		return nil, loadError(err)
 	}
-	side := &kernelSide{collection: collection, later: later, watchesFiles: watches, entryReturn: cfg.EntryReturn, evidenceEvery: cfg.evidenceEvery}
+	side := &kernelSide{collection: collection, loading: loading, later: later, watchesFiles: watches, entryReturn: cfg.EntryReturn, evidenceEvery: cfg.evidenceEvery}
 	side.interrupts = newInterrupts(collection, cfg.interruptsTime)
 	if err := errors.Join(side.bind(), side.fillPools()); err != nil {
 		return nil, errors.Join(err, side.close())

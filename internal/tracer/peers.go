@@ -7,8 +7,9 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
-// mostPeers bounds the peers that have a number. Those of the others count as not
-// known.
+// mostPeers bounds the peers whose numbers are remembered. With one more all are
+// forgotten, and get other numbers on new queues: what is usual for those is learned
+// anew. So nobody who connects to ever more peers takes their numbers from the others.
 const mostPeers = 4096
 
 // peerEnd is the far end of a queue, as far as it is known.
@@ -18,19 +19,23 @@ type peerEnd struct {
 }
 
 // peers gives the peers of queues numbers, from 1 on.
-type peers map[peerEnd]uint32
+type peers struct {
+	numbers map[peerEnd]uint32
+	last    uint32
+}
 
-// number is 0 where the peer is not known or there are too many.
-func (p peers) number(path *verbs.Path) uint32 {
+// number is 0 where the peer is not known.
+func (p *peers) number(path *verbs.Path) uint32 {
 	end := peerEnd{gid: path.RemoteGID, lid: path.RemoteLID}
-	if n := p[end]; n != 0 {
+	if n := p.numbers[end]; n != 0 || end == (peerEnd{}) {
 		return n
 	}
-	if end == (peerEnd{}) || len(p) == mostPeers {
-		return 0
+	if p.numbers == nil || len(p.numbers) == mostPeers {
+		p.numbers = map[peerEnd]uint32{}
 	}
-	p[end] = uint32(len(p)) + 1
-	return p[end]
+	p.last++
+	p.numbers[end] = p.last
+	return p.last
 }
 
 // tellPeers tells the kernel side of the peers of queues that are in use and whose

@@ -28,9 +28,9 @@ const (
 // concurrent use, but for refresh and close, which one goroutine calls.
 type resources struct {
 	log *slog.Logger
-	// bound is that of all maps, tracker are those of the tracker.
+	// bound is that of all maps.
 	bound   uint64
-	tracker map[string]*ebpf.Map
+	tracker *kernelSide
 	// state is that of the modules when they were last looked at.
 	state string
 
@@ -46,7 +46,7 @@ type resources struct {
 	nextSweep uint64
 }
 
-func newResources(cfg Config, tracker map[string]*ebpf.Map) *resources {
+func newResources(cfg Config, tracker *kernelSide) *resources {
 	return &resources{log: cfg.Logger, bound: cfg.MaxMapBytes, tracker: tracker}
 }
 
@@ -143,7 +143,7 @@ func (r *resources) mapBytes() uint64 {
 	if r.side == nil {
 		return 0
 	}
-	return memoryOfMaps(ownMaps(r.side.collection.Maps, r.tracker))
+	return memoryOfMaps(ownMaps(r.side.collection.Maps, r.tracker.allMaps))
 }
 
 // find returns what is known of a QP of a process.

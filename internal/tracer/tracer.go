@@ -142,11 +142,10 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		completions: make(chan verbs.Completion, completionBuffer),
 		stuck:       make(chan verbs.Stuck, stuckBuffer),
 		async:       make(chan verbs.AsyncEvent, asyncBuffer),
-		resources:   newResources(cfg, side.allMaps),
+		resources:   newResources(cfg, side),
 		kernel:      newKernelVerbs(cfg, side),
 		stamps:      newCQEStamps(cfg.Logger),
 		baselines:   newBaselines(side, cfg),
-		peers:       peers{},
 		libraries:   newLibraries(side, kind, writes),
 		books:       newLedger(),
 		ending:      map[verbs.ProcessID]time.Time{},
@@ -219,7 +218,7 @@ func (t *Tracer) begin(ctx context.Context) error {
 	t.kernel.refresh(ctx)
 	t.run(func() { t.watchKernelVerbs(background) })
 	now := time.Now()
-	t.agent = newAgentShare(now, t.meter.total())
+	t.agent = newAgentShare(now, t.spent())
 	t.run(func() { t.turnRegularly(background) })
 	t.run(func() { t.scanRegularly(background) })
 	t.look(func() { t.searchRegularly(background) })

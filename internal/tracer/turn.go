@@ -27,7 +27,7 @@ func (t *Tracer) turn(now time.Time) error {
 	if t.closed {
 		return nil
 	}
-	if t.agent.turn(now, t.meter.total(), t.cfg.MaxAgentCPUCores) {
+	if t.agent.turn(now, t.spent(), t.cfg.MaxAgentCPUCores) {
 		t.log.Info("the tracer's own CPU time bounds how much of the time libraries are observed",
 			"share", t.agent.share, "max_cores", t.cfg.MaxAgentCPUCores)
 	}
