@@ -11,7 +11,7 @@ func postStalledCause() Cause {
 		Name:    "post_stalled",
 		Title:   "post stalled",
 		Happens: "The call of post_send itself took long: it waited for a lock, its write to the doorbell of the device stalled, or the posting thread lost its CPU inside of it.",
-		Needs:   "when posts return, which is known where their returns are probed: in the first moments of a library, and for 200 ms every 10 s",
+		Needs:   "when posts return, which is known where their returns are probed: in the first moments of a library, for 200 ms when something begins to be slow, and for as long every 10 s",
 		For: []string{
 			"Most of the excess time passed between the entry of post_send and its return.",
 			"The posting thread wanted a CPU and had none as long, or it was on its CPU: then it is a lock or the doorbell.",
@@ -24,7 +24,7 @@ func postStalledCause() Cause {
 		Confirm:      "`perf trace -s -t TID` shows no long system call, `perf record -g -t TID` whether it spins in pthread_spin_lock or stands at the doorbell's write.",
 		Remedy:       "Give each posting thread queue pairs of its own, with a thread domain (ibv_alloc_td) where the locks are of the provider; a doorbell that stalls is PCIe's.",
 		Source:       []string{"https://manpages.debian.org/trixie/libibverbs-dev/ibv_alloc_td.3.en.html", "https://github.com/linux-rdma/rdma-core/pull/1626"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
 		judge:        judgePostStalled,
@@ -32,14 +32,45 @@ func postStalledCause() Cause {
 }
 
 func judgePostStalled(b *Burst) Judgement {
-	l := b.measure(posting)
+	l := b.postLateness()
 	o := gradedBy(l)
 	if o.Confidence == None {
 		return b.lackingReturn()
 	}
 	o.supports("stage.post", "%s of the excess time passed inside of post_send, up to %s of a request", percent(l.Explains()), short(l.Longest))
+	if l.Watched > 0 {
+		o.supports("posts.watched", "that was seen of the %d requests whose posts were seen to return", l.Watched)
+		o.misses(Likely, "when the other posts returned")
+	}
 	o.weighPoster(b, l)
 	return o.Judgement
+}
+
+// postLateness measures the time inside of posts. Where those that were seen to
+// return do not account for it, and are enough, they stand for the others: of these
+// it counts as large a part of the time in which the poller was there.
+func (b *Burst) postLateness() lateness {
+	if l := b.measure(posting); l.grade() >= Likely {
+		return l
+	}
+	returned := func(c *verbs.Completion) bool { return c.Known.Has(verbs.StagePost) }
+	part, n := b.seenPart(posting, returned)
+	estimated := false
+	l := b.measure(func(c *verbs.Completion) time.Duration {
+		switch {
+		case returned(c):
+			return posting(c)
+		case !c.HasPollerScheduling || !c.PollerScheduling.Whole:
+			return 0
+		}
+		took := time.Duration(part * float64(c.Excess()-away(&c.PollerScheduling)))
+		estimated = estimated || took > 0
+		return took
+	})
+	if estimated {
+		l.Watched = n
+	}
+	return l
 }
 
 // posting is the time inside of the post. Where another thread took the completion

@@ -102,6 +102,14 @@ func watchedSome(some, n int, poll time.Duration, edits ...func(*verbs.Completio
 	return b
 }
 
+// returnedSome is a burst of n requests whose posts took that long, of the first of
+// which that was seen.
+func returnedSome(some, n int, post time.Duration) *Burst {
+	b := slowOnes(n, unlooked(post))
+	copy(b.Slow, slowOnes(some, lookedAt(post, 0, 5*usec, usec)).Slow)
+	return b
+}
+
 // polledOthers has the thread poll other Completion Queues for so long.
 func polledOthers(d time.Duration) func(*verbs.Completion) {
 	return func(c *verbs.Completion) { c.Elsewhere, c.HasElsewhere = d, true }

@@ -96,14 +96,22 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 			"some were not seen to return": {with(slowOnes(9, lookedAt(4*msec, 0, 5*usec, 0)), func(b *Burst) {
 				b.Slow = append(b.Slow, slowOnes(1, unlooked(400*usec)).Slow...)
 			}), "post_stalled", Certain},
-			"poster not known": {slowOnes(3, lookedAt(400*usec, 0, 5*usec, 0), unknownScheduling), "post_stalled", Likely},
+			"few were seen to return": {returnedSome(3, 12, 4*msec), "post_stalled", Likely},
+			"poster not known":        {slowOnes(3, lookedAt(400*usec, 0, 5*usec, 0), unknownScheduling), "post_stalled", Likely},
 		},
 		isNot: map[string]hostCase{
 			"posts are fast":           {slowOnes(3, lookedAt(usec, 0, 400*usec, 0)), Unknown, None},
+			"too few were seen":        {returnedSome(2, 20, 4*msec), Unknown, None},
 			"returns are not known":    {slowOnes(3, unlooked(400*usec)), Unknown, None},
 			"another had it meanwhile": {slowOnes(3, lookedAt(400*usec, 0, 0, 0), func(c *verbs.Completion) { c.Poller.TID = 5 }), Unknown, None},
 		},
 		looksLike: map[string]hostCase{
+			"busy, and some posts were seen": {watchedSome(3, 12, 3*msec), "poller_busy", None},
+			"off its CPU where no post was seen": {with(returnedSome(3, 12, 4*msec), func(b *Burst) {
+				for i := 3; i < len(b.Slow); i++ {
+					while(verbs.Scheduling{Runnable: 3980 * usec})(&b.Slow[i])
+				}
+			}), "poller_preempted", Possible},
 			"stopped while it posts": {slowOnes(1, lookedAt(200*msec, 0, 5*usec, 0), while(verbs.Scheduling{Stopped: 200 * msec})), "poller_stopped", Possible},
 			"throttled while it posts": {
 				with(slowOnes(5, lookedAt(50*msec, 0, 5*usec, 0), while(verbs.Scheduling{Runnable: 50 * msec})), quota(5, 250*msec)), "poller_throttled", Possible,

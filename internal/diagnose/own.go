@@ -41,7 +41,9 @@ func busy(c *verbs.Completion) time.Duration { return free(away)(c) - elsewhere(
 // requests were watched, of the others it counts as large a part of the time in
 // which the poller was there.
 func (b *Burst) ownLateness(of func(*verbs.Completion) time.Duration) lateness {
-	part, n := b.watchedPart(of)
+	part, n := b.seenPart(of, func(c *verbs.Completion) bool {
+		return watched(c) && c.HasPollerScheduling && c.PollerScheduling.Whole
+	})
 	estimated := false
 	l := b.measure(func(c *verbs.Completion) time.Duration {
 		switch {
@@ -60,13 +62,13 @@ func (b *Burst) ownLateness(of func(*verbs.Completion) time.Duration) lateness {
 	return l
 }
 
-// watchedPart is the part of the time, of the requests that were watched and for
+// seenPart is the part of the time, of the requests of which it was seen and for
 // which the poller was on its CPU; 0 when those were too few. n is how many.
-func (b *Burst) watchedPart(of func(*verbs.Completion) time.Duration) (part float64, n int) {
+func (b *Burst) seenPart(of func(*verbs.Completion) time.Duration, seen func(*verbs.Completion) bool) (part float64, n int) {
 	var took, all time.Duration
 	for i := range b.Slow {
 		c := &b.Slow[i]
-		if c.Status != verbs.StatusSuccess || !watched(c) || !c.HasPollerScheduling || !c.PollerScheduling.Whole {
+		if c.Status != verbs.StatusSuccess || !seen(c) {
 			continue
 		}
 		n++

@@ -19,7 +19,7 @@ const stopGrace = 30 * time.Second
 func Scenarios() []string {
 	return []string{
 		"nccl", "nccl-saturated", "perftest", "perftest-lat", "sig-all", "enomem", "unsignaled",
-		"late-poller", "busy-poller", "starved-cq", "slow-device", "errors", "hang", "two-devices", "churn",
+		"late-poller", "busy-poller", "starved-cq", "stalled-post", "slow-device", "errors", "hang", "two-devices", "churn",
 		"threads", "fork-exec", "deep-chain", "sge32", "poll256", "srq", "ud", "uc",
 		"rnr", "hostile-cycle", "hostile-pointer", "hostile-chain",
 		"ext-post", "ext-poll", "ext-both", "ext-enomem", "ext-errors", "ext-ud", "rate", "varied", "idle-poll",

@@ -11,6 +11,8 @@ import (
 type record struct {
 	device, cause, confidence, state string
 	body                             string
+	// worst is the longest that one of its requests took.
+	worst time.Duration
 	// began is when the first of its requests was posted, came when it was in the
 	// file.
 	began, came time.Time
@@ -55,10 +57,15 @@ func recordOf(r plog.LogRecord, came time.Time) (record, error) {
 	if err != nil {
 		return record{}, fmt.Errorf("when the incident of a verdict began: %w", err)
 	}
+	var worst time.Duration
+	if v, ok := r.Attributes().Get("rdma.incident.worst_duration"); ok {
+		worst = time.Duration(v.Double() * 1e9)
+	}
 	return record{
 		device: text("rdma.device.name"), cause: text("rdma.slow.cause"),
 		confidence: text("rdma.verdict.confidence"), state: text("rdma.incident.state"),
-		body: r.Body().AsString(), began: began, came: came,
+		body: r.Body().AsString(), worst: worst,
+		began: began, came: came,
 	}, nil
 }
 

@@ -79,6 +79,10 @@ func scenarios() []scenario {
 			simulation: "starved-cq", flags: []string{"--late-us", "2000"},
 		},
 		{
+			name: "post stalled", names: []string{"post_stalled"},
+			simulation: "stalled-post", flags: []string{"--late-us", "2000"},
+		},
+		{
 			name: "poller preempted", names: []string{"poller_preempted"},
 			simulation: "perftest-lat", flags: underWay, meddle: hog,
 		},

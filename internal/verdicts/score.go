@@ -24,6 +24,10 @@ type score struct {
 	ConfidentlyWrong float64 `json:"confidently_wrong"`
 	// WorstSeconds is the longest from the injection to its first verdict.
 	WorstSeconds float64 `json:"worst_seconds_to_verdict"`
+	// Disturbed counts injections into a workload from which others on this machine
+	// took the processor away at the same time, and that was said. By the kernel's own
+	// account it is true, and so it is not among what was named.
+	Disturbed int `json:"disturbed"`
 	// Matrix counts, for what was injected, what was named first.
 	Matrix map[string]map[string]int `json:"matrix"`
 
@@ -35,6 +39,9 @@ type outcome struct {
 	scenario *scenario
 	injected time.Time
 	verdicts []record
+	// disturbed is true when others took the processor away from the workload, and
+	// that was said as well.
+	disturbed bool
 }
 
 // slack is by how much a workload's clock may differ, and how long before it stops
@@ -48,7 +55,7 @@ func (o *outcome) parts() []*outcome {
 		return []*outcome{o}
 	}
 	calm := &outcome{scenario: &scenario{name: o.scenario.before, names: []string{nothing}}, injected: o.injected}
-	late := &outcome{scenario: o.scenario, injected: o.injected}
+	late := &outcome{scenario: o.scenario, injected: o.injected, disturbed: o.disturbed}
 	for _, r := range o.verdicts {
 		if r.began.Before(o.injected.Add(-slack)) {
 			calm.verdicts = append(calm.verdicts, r)
@@ -105,6 +112,9 @@ func newScore(runs int, seed uint64) *score {
 
 func (s *score) add(o *outcome) {
 	s.Injections++
+	if o.disturbed {
+		s.Disturbed++
+	}
 	if s.Matrix[o.scenario.name] == nil {
 		s.Matrix[o.scenario.name] = map[string]int{}
 	}
@@ -166,6 +176,6 @@ func (s *score) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "%-28s %s\n", injected, strings.Join(cells, ", "))
 	}
-	fmt.Fprintf(out, "\nDONE %d injections in %d shuffles (seed %d): %.1f %% right first, %.1f %% confidently wrong, the slowest verdict after %.1f s.\n",
-		s.Injections, s.Runs, s.Seed, 100*s.RightFirst, 100*s.ConfidentlyWrong, s.WorstSeconds)
+	fmt.Fprintf(out, "\nDONE %d injections in %d shuffles (seed %d): %.1f %% right first, %.1f %% confidently wrong, the slowest verdict after %.1f s; %d workloads lost their processor to others.\n",
+		s.Injections, s.Runs, s.Seed, 100*s.RightFirst, 100*s.ConfidentlyWrong, s.WorstSeconds, s.Disturbed)
 }

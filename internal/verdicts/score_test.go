@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -72,13 +73,14 @@ func TestRecordsOfALine(t *testing.T) {
 			{"key":"rdma.slow.cause","value":{"stringValue":"hang"}},
 			{"key":"rdma.verdict.confidence","value":{"stringValue":"likely"}},
 			{"key":"rdma.incident.first_time","value":{"stringValue":"2026-01-02T03:04:05.5Z"}},
+			{"key":"rdma.incident.worst_duration","value":{"doubleValue":0.0035}},
 			{"key":"rdma.incident.state","value":{"stringValue":"open"}}]},
 		{"eventName":"rdma.verdict","attributes":[
 			{"key":"rdma.slow.cause","value":{"stringValue":"unknown"}},
 			{"key":"rdma.incident.first_time","value":{"stringValue":"2026-01-02T03:04:05Z"}}]}]}]}]}`), now)
 	assert.NoError(t, err)
 	assert.Equal(t, []record{{
-		device: "sim0", cause: "hang", confidence: "likely", state: "open", body: "QP 0x1 on sim0",
+		device: "sim0", cause: "hang", confidence: "likely", state: "open", body: "QP 0x1 on sim0", worst: 3500 * time.Microsecond,
 		began: time.Date(2026, 1, 2, 3, 4, 5, 500_000_000, time.UTC), came: now,
 	}, {cause: "unknown", began: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), came: now}}, records)
 
@@ -103,4 +105,31 @@ func TestPartsOfAnOutcome(t *testing.T) {
 
 	o.scenario.before = ""
 	assert.Equal(t, []*outcome{&o}, o.parts())
+}
+
+// What others on the machine did is no wrong verdict if the kernel says so too.
+func TestDisturbance(t *testing.T) {
+	byOthers := record{cause: "poller_preempted", confidence: "certain", worst: 4 * time.Millisecond}
+	for name, test := range map[string]struct {
+		scenario  scenario
+		said      record
+		waited    time.Duration
+		disturbed bool
+	}{
+		"preempted":         {said: byOthers, waited: 3 * time.Millisecond, disturbed: true},
+		"it was not":        {said: byOthers, waited: time.Millisecond},
+		"something else":    {said: record{cause: "poller_busy", worst: time.Millisecond}, waited: 3 * time.Millisecond},
+		"preempted by this": {scenario: scenario{meddle: hog}, said: byOthers, waited: 3 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := outcome{scenario: &test.scenario}
+			o.hear([]record{test.said}, test.waited)
+			assert.Equal(t, test.disturbed, o.disturbed)
+			assert.Equal(t, test.disturbed, len(o.verdicts) == 0)
+		})
+	}
+	_, err := waitedOf(os.Getpid())
+	assert.NoError(t, err)
+	_, err = waitedOf(1 << 30)
+	assert.Error(t, err)
 }

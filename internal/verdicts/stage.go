@@ -98,8 +98,11 @@ func (s *stage) watch(ctx context.Context, o *outcome, playing *workload, then *
 		return err
 	}
 	o.injected = time.Now().Add(o.scenario.quiet())
+	before, err := waitedOf(playing.PID)
+	if err != nil {
+		return err
+	}
 	if then != nil {
-		var err error
 		if s.next, err = then.start(ctx, outDirectory, s.root); err != nil {
 			return err
 		}
@@ -119,12 +122,16 @@ func (s *stage) watch(ctx context.Context, o *outcome, playing *workload, then *
 			}
 		}()
 	}
-	return s.listen(ctx, o)
+	return s.listen(ctx, o, func() (time.Duration, error) {
+		now, err := waitedOf(playing.PID)
+		return now - before, err
+	})
 }
 
 // listen returns when the first verdict has come and some time more has passed, or
-// when none is to be expected any more.
-func (s *stage) listen(ctx context.Context, o *outcome) error {
+// when none is to be expected any more. waited is for how long the workload wanted a
+// processor.
+func (s *stage) listen(ctx context.Context, o *outcome, waited func() (time.Duration, error)) error {
 	limit := o.injected.Add(patience)
 	if o.scenario.sees(nothing) {
 		limit = o.injected.Add(silence)
@@ -136,8 +143,12 @@ func (s *stage) listen(ctx context.Context, o *outcome) error {
 		if err := s.read(); err != nil {
 			return err
 		}
+		wanted, err := waited()
+		if err != nil {
+			return err
+		}
 		before := len(o.verdicts)
-		o.verdicts = s.said[o.scenario.device()]
+		o.hear(s.said[o.scenario.device()], wanted)
 		if before == 0 && len(o.verdicts) > 0 {
 			limit = time.Now().Add(afterwards)
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device is done in time; the thread is asleep, busy with something else, or
- * busy with another Completion Queue. */
+/* The device is done in time; the thread is asleep, busy with something else, busy
+ * with another Completion Queue, or held up inside of a post. */
 #include "scenarios.h"
 
 #define EVERY 20
@@ -55,6 +55,24 @@ int run_late(struct driver *d)
 int run_busy(struct driver *d)
 {
 	return run_lately(d, true);
+}
+
+/* One post in so many does not get its doorbell through. */
+static void stall_some(struct driver *d, struct plan *p)
+{
+	bool now = !run_quiet(d) && p->flows[0].posts % EVERY == 0;
+
+	d->api->set_stall(d->devs[0]->ibdev, now ? (uint64_t)(d->opt.late_us * 1000) : 0);
+}
+
+int run_stalled(struct driver *d)
+{
+	struct streams s;
+
+	streams_open(d, &s, device_open(d, d->opt.device, 0), 1, false);
+	s.plan.turn = stall_some;
+	drive(d, &s.plan);
+	return 0;
 }
 
 /* The thread takes everything from the first Completion Queue, over and over, and

@@ -15,6 +15,7 @@ int run_idle(struct driver *d);
 int run_slow_device(struct driver *d);
 int run_late(struct driver *d);
 int run_busy(struct driver *d);
+int run_stalled(struct driver *d);
 int run_starved(struct driver *d);
 int run_deep(struct driver *d);
 int run_enomem(struct driver *d);

@@ -85,6 +85,11 @@ static void set_latency(struct ibv_device *device, uint64_t latency_ns)
 	((struct sim_device *)device)->latency_ns = latency_ns;
 }
 
+static void set_stall(struct ibv_device *device, uint64_t stall_ns)
+{
+	((struct sim_device *)device)->stall_ns = stall_ns;
+}
+
 static int arm(struct ibv_qp *ibqp, const struct verbsim_effect *effect)
 {
 	struct sim_qp *qp = (struct sim_qp *)ibqp;
@@ -109,6 +114,7 @@ static const struct verbsim_api api = {
 	.device_new = device_new,
 	.device_put = device_put,
 	.set_latency = set_latency,
+	.set_stall = set_stall,
 	.arm = arm,
 	.due = due,
 };

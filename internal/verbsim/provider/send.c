@@ -101,6 +101,15 @@ static void let_overtake(struct sim_device *dev)
 		nanosleep(&wait, NULL);
 }
 
+/* A write to the doorbell that the bus does not take at once. */
+static void stall(struct sim_device *dev)
+{
+	uint64_t ns = dev->stall_ns, end = ns ? sim_now() + ns : 0;
+
+	while (ns && sim_now() < end)
+		;
+}
+
 int sim_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct sim_qp *qp = (struct sim_qp *)ibqp;
@@ -123,6 +132,7 @@ int sim_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_w
 		*bad_wr = wr;
 	if (head != qp->sq_head) {
 		qp->sq_head = head;
+		stall(qp->dev);
 		pthread_spin_lock(&qp->dev->lock);
 		sim_engine_ring(qp, head, sim_now());
 		pthread_spin_unlock(&qp->dev->lock);

@@ -132,7 +132,7 @@ struct sim_device {
 	pthread_spinlock_t lock;
 	uint64_t rate_bps, epoch;	 /* epoch: CLOCK_MONOTONIC at creation */
 	uint64_t tx_free_ps, rx_free_ps; /* when the port is free, since epoch */
-	_Atomic uint64_t latency_ns;
+	_Atomic uint64_t latency_ns, stall_ns;
 	int check_pointers;
 	uint64_t overtake_ns;
 	_Atomic uint32_t posts; /* counted where some are overtaken */

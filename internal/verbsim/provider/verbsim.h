@@ -62,6 +62,8 @@ struct verbsim_api {
 	void (*device_put)(struct ibv_device *device);
 	/* Changes the latency of what is posted from now on. */
 	void (*set_latency)(struct ibv_device *device, uint64_t latency_ns);
+	/* How long posts from now on keep their CPU before they ring the doorbell. */
+	void (*set_stall)(struct ibv_device *device, uint64_t stall_ns);
 	/* Arms one effect on the Send Queue; EBUSY while one is armed. */
 	int (*arm)(struct ibv_qp *qp, const struct verbsim_effect *effect);
 	/*
