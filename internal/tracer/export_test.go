@@ -157,6 +157,13 @@ func FreeCookies(t *Tracer) []uint32 {
 	return slices.Clone(t.libraries.cookies)
 }
 
+// Duplicates are the files that are not probed because they are through another path.
+func Duplicates(t *Tracer) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.libraries.duplicates)
+}
+
 // TrustsSites reports whether no post failed without passing a site.
 func TrustsSites(t *Tracer) (bool, error) {
 	t.mu.Lock()

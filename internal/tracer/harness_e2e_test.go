@@ -35,7 +35,7 @@ func startTracer(t *testing.T, cfg tracer.Config) *tracer.Tracer {
 func startTracerLogging(t *testing.T, cfg tracer.Config, log io.Writer) *tracer.Tracer {
 	t.Helper()
 	requireRoot(t)
-	cfg = tracer.OnlyFilesUnder(cfg, home(t))
+	cfg = tracer.OnlyFilesUnder(cfg, homeOf(t).dir)
 	cfg.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	tr, err := tracer.Start(t.Context(), cfg)
 	if err != nil {
