@@ -79,6 +79,14 @@ func (w *workload) release() {
 	}
 }
 
+// waitFor lets the workload go on until there was enough of it, but not for longer
+// than the limit: what is missing then is told by who looks for it.
+func (w *workload) waitFor(limit time.Duration, enough func() bool) {
+	for deadline := time.Now().Add(limit); !enough() && time.Now().Before(deadline); {
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
 // stop asks the workload to drain its queues and check its books.
 func (w *workload) stop() {
 	w.t.Helper()
