@@ -280,7 +280,7 @@ func TestReload(t *testing.T) {
 	first := c.kernelObjects()
 
 	for n := range 2 {
-		soon := time.Duration(5 * crowd(t) * float64(time.Second))
+		var here crowd
 		asked := time.Now()
 		c.signal(syscall.SIGHUP)
 		c.waitUntil("the collector starts anew", endLimit, func() bool {
@@ -288,8 +288,13 @@ func TestReload(t *testing.T) {
 		})
 		// What is after this is of the new tracer. That it is written takes a
 		// little longer.
-		anew := period{from: time.Now(), to: asked.Add(soon)}
-		waitForAll("all queues again", 2*soon, tracked(anew))
+		anew := period{from: time.Now()}
+		var soon time.Duration
+		waitForAll("all queues again in time", patience, func(w *reloaded) bool {
+			soon = here.promised(t, 5*time.Second)
+			anew.to = asked.Add(soon)
+			return tracked(anew)(w)
+		})
 		seen := time.Since(asked)
 		waitForAll("spans again", aligned, timed(period{from: anew.from, to: ever.to}))
 		t.Logf("stopped after %v, all queues seen again after %v, in time until %v, and timed after %v",
@@ -306,14 +311,20 @@ func TestReload(t *testing.T) {
 	assert.Equal(t, 2, strings.Count(c.log.String(), `"signal": "hangup"`))
 }
 
-// crowd is by how many tasks each CPU is wanted, 1 where one is to be had at once.
-// What is promised in seconds is promised where there are CPUs to keep it.
-func crowd(t *testing.T) float64 {
+// crowd is by how many tasks the CPUs are wanted meanwhile, as far as one looked.
+type crowd struct{ tasks, looks int }
+
+// promised is a time that is promised where there are CPUs to keep it: on a machine
+// whose CPUs are each wanted by two tasks it is twice as long.
+func (c *crowd) promised(t *testing.T, least time.Duration) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile("/proc/loadavg")
 	require.NoError(t, err)
-	var load float64
-	_, err = fmt.Sscan(string(text), &load)
+	var loads [3]float64
+	var running int
+	_, err = fmt.Sscanf(string(text), "%f %f %f %d/", &loads[0], &loads[1], &loads[2], &running)
 	require.NoError(t, err)
-	return max(1, load/float64(runtime.NumCPU()))
+	c.tasks += running - 1 // Besides the one that looks.
+	c.looks++
+	return time.Duration(float64(least) * max(1, float64(c.tasks)/float64(c.looks*runtime.NumCPU())))
 }
