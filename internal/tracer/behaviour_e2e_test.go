@@ -222,7 +222,7 @@ func TestAttachAndDetachUnderLoad(t *testing.T) {
 	w.release()
 	for i := range 3 {
 		cfg := everything
-		tr, err := tracer.Start(t.Context(), tracer.OnlyFilesUnder(cfg, home(t)))
+		tr, err := tracer.Start(t.Context(), tracer.OnlyFilesUnder(cfg, homeOf(t).dir))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestKilledTracerLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHelperTracer$", "-test.v")
-	child.Env = append(os.Environ(), helperVariable+"="+home(t), "TMPDIR="+t.TempDir())
+	child.Env = append(os.Environ(), helperVariable+"="+homeOf(t).dir, "TMPDIR="+t.TempDir())
 	tie(child)
 	out, err := child.StdoutPipe()
 	if err != nil {

@@ -34,7 +34,7 @@ func startLatePoller(t *testing.T) *workload {
 // poller, once its clock is proven, which takes some seconds.
 func TestTimeStampsTellTheLatePoller(t *testing.T) {
 	beside(t)
-	stop, err := keepMapped(home(t), mlx5Provider)
+	stop, err := keepMapped(homeOf(t).dir, mlx5Provider)
 	if err != nil {
 		t.Fatal(err)
 	}

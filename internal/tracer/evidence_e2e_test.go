@@ -21,23 +21,27 @@ func TestLooksWhileSlow(t *testing.T) {
 	reachSites(t, tr)
 
 	w := startWorkload(t, "slow-device", "--latency-us", "100", "--rate", "1000", "--seconds", "3")
-	fast := watchLooks(tr, w)
+	fast := watchLooks(tr, w, nil)
 	if n := len(collected.told()); fast > 0 && n == 0 {
 		t.Errorf("%d looks while nothing was slow", fast)
 	} else if n > 0 {
 		t.Logf("this machine made %d requests slow by itself", n)
 	}
 
-	w = startWorkload(t, "slow-device", "--latency-us", "200000", "--rate", "100", "--seconds", "5")
-	if slow := watchLooks(tr, w); slow == 0 {
-		t.Error("no look at polls while requests were slow")
-	}
 	looked := 0
-	for _, c := range collected.told() {
-		// The returns of posts are probed meanwhile.
-		if c.Known.Has(verbs.StageDevice) && c.Known.Has(verbs.StagePoll) {
-			looked++
+	w = startWorkload(t, "slow-device", "--latency-us", "200000", "--rate", "100", "--seconds", "60")
+	slow := watchLooks(tr, w, func() bool {
+		looked = 0
+		for _, c := range collected.told() {
+			// The returns of posts are probed meanwhile.
+			if c.Known.Has(verbs.StageDevice) && c.Known.Has(verbs.StagePoll) {
+				looked++
+			}
 		}
+		return looked > 0
+	})
+	if slow == 0 {
+		t.Error("no look at polls while requests were slow")
 	}
 	t.Logf("of %d slow requests %d were looked at", len(collected.told()), looked)
 	if looked == 0 {
@@ -68,17 +72,20 @@ func TestLooksTellWhatIsPolled(t *testing.T) {
 		elsewhere bool
 	}{{"starved-cq", true}, {"busy-poller", false}} {
 		t.Run(c.scenario, func(t *testing.T) {
-			r := followWith(t, tr, collected, c.scenario, "--late-us", "3000", "--seconds", "4")
+			isLate := func(c *verbs.Completion) bool {
+				poll := c.Stages[verbs.StagePoll]
+				// Where the thread lost its CPU it polled nothing.
+				return c.HasElsewhere && poll >= 2*time.Millisecond && c.PollerScheduling.Runnable <= poll/10
+			}
+			r := followUntil(t, tr, collected, 20, isLate, c.scenario, "--late-us", "3000")
 			r.checkBooks()
 			right, late := 0, 0
 			for _, p := range r.checkPairs() {
-				poll := p.seen.Stages[verbs.StagePoll]
-				// Where the thread lost its CPU it polled nothing.
-				if !p.seen.HasElsewhere || poll < 2*time.Millisecond || p.seen.PollerScheduling.Runnable > poll/10 {
+				if !isLate(p.seen) {
 					continue
 				}
 				late++
-				if (p.seen.Elsewhere > poll/2) == c.elsewhere {
+				if (p.seen.Elsewhere > p.seen.Stages[verbs.StagePoll]/2) == c.elsewhere {
 					right++
 				}
 			}
@@ -96,8 +103,9 @@ func TestLooksTellWhatIsPolled(t *testing.T) {
 	}
 }
 
-// watchLooks runs a workload to its end and counts the looks that begin.
-func watchLooks(tr *tracer.Tracer, w *workload) (begun int) {
+// watchLooks runs a workload until there was enough of it, with nil to its own end,
+// and counts the looks that begin.
+func watchLooks(tr *tracer.Tracer, w *workload, enough func() bool) (begun int) {
 	w.t.Helper()
 	ended, counted := make(chan struct{}), make(chan int)
 	go func() {
@@ -122,6 +130,10 @@ func watchLooks(tr *tracer.Tracer, w *workload) (begun int) {
 	}()
 	w.waitReady()
 	w.release()
+	if enough != nil {
+		w.waitFor(30*time.Second, enough)
+		w.stop()
+	}
 	w.wait()
 	return 0
 }

@@ -157,6 +157,22 @@ func Suspect(t *Tracer) error {
 	return nil
 }
 
+// Failures are how often the completion sites of a library were suspected, as far as
+// that was acted on.
+func Failures(t *Tracer, path string) (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.libraries.attachments {
+		if a.file.DisplayPath != path {
+			continue
+		}
+		for _, f := range a.polls {
+			n += f.ladder.failures
+		}
+	}
+	return n
+}
+
 // CloseWindows ends the windows of all libraries, and keeps the kernel from letting
 // go of one of the probes of each until it is released.
 func CloseWindows(t *Tracer) (release func(), err error) {
@@ -177,6 +193,13 @@ func FreeCookies(t *Tracer) []uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.libraries.cookies)
+}
+
+// Duplicates are the files that are not probed because they are through another path.
+func Duplicates(t *Tracer) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.libraries.duplicates)
 }
 
 // TrustsSites reports whether no post failed without passing a site.

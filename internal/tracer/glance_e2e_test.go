@@ -52,8 +52,7 @@ func TestGlanceChangesNothing(t *testing.T) {
 	if posted == 0 {
 		t.Error("nothing was posted")
 	}
-	_ = w.command.Process.Kill()
-	_ = w.command.Wait()
+	w.kill()
 	for begin := time.Now(); time.Since(begin) < 20*time.Second; time.Sleep(200 * time.Millisecond) {
 		if _, err := tr.Glance(false); err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ func startTracer(t *testing.T, cfg tracer.Config) *tracer.Tracer {
 func startTracerLogging(t *testing.T, cfg tracer.Config, log io.Writer) *tracer.Tracer {
 	t.Helper()
 	requireRoot(t)
-	cfg = tracer.OnlyFilesUnder(cfg, home(t))
+	cfg = tracer.OnlyFilesUnder(cfg, homeOf(t).dir)
 	cfg.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	tr, err := tracer.Start(t.Context(), cfg)
 	if err != nil {
@@ -118,6 +118,29 @@ func followWith(t *testing.T, tr *tracer.Tracer, collected *collector, scenario 
 	w.waitReady()
 	r.started = time.Now()
 	w.release()
+	r.finish(tr, w)
+	return r
+}
+
+// followUntil is followWith for as long as it takes until so many completions of the
+// workload are such, and for a while at most: on a busy machine that takes longer.
+func followUntil(t *testing.T, tr *tracer.Tracer, collected *collector, n int, such func(*verbs.Completion) bool, scenario string, flags ...string) *run {
+	t.Helper()
+	r := &run{t: t, collected: collected, before: snapshot(t, tr), started: time.Now()}
+	w := startWorkload(t, scenario, append(flags, "--seconds", "60")...)
+	w.waitReady()
+	from := len(collected.told())
+	w.release()
+	w.waitFor(30*time.Second, func() bool {
+		told := collected.told()
+		for ; from < len(told); from++ {
+			if c := &told[from]; int(c.Queue.Process.TGID) == w.command.Process.Pid && such(c) {
+				n--
+			}
+		}
+		return n <= 0
+	})
+	w.stop()
 	r.finish(tr, w)
 	return r
 }

@@ -9,36 +9,44 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/testprogram"
 )
 
-// private has the libraries of the tests that ask for none of their own.
-var private string
-
-// homes are the directories of tests with libraries of their own, by their names.
+// homes are those of the tests, by their names.
 var homes sync.Map
 
-func TestMain(m *testing.M) {
-	code, err := runPrivately(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
+// home is what a test has for itself.
+type home struct {
+	// dir has the libraries that the test uses and traces.
+	dir string
+	// running are its workloads that go.
+	running atomic.Int32
 }
 
-func runPrivately(m *testing.M) (int, error) {
-	dir, leave, err := newHome()
-	if err != nil {
-		return 0, err
+// cpus are taken by tests with workloads that go. These poll without a pause: with
+// more of them than CPUs each would stand still for moments that are none of what is
+// tested. What tests do besides, most of all have programs verified and check what
+// was told, goes on meanwhile.
+var cpus = make(chan struct{}, runtime.NumCPU())
+
+// begin waits for a CPU, unless the test has one.
+func (h *home) begin() {
+	if h.running.Add(1) == 1 {
+		cpus <- struct{}{}
 	}
-	defer leave()
-	private = dir
-	return m.Run(), nil
+}
+
+func (h *home) end() {
+	if h.running.Add(-1) == 0 {
+		<-cpus
+	}
 }
 
 // beside gives a test, or a part of one, libraries of its own: it may run beside
@@ -51,24 +59,30 @@ func beside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	homes.Store(t.Name(), dir)
+	h := &home{dir: dir}
+	homes.Store(t.Name(), h)
 	t.Cleanup(func() {
 		homes.Delete(t.Name())
+		if h.running.Load() > 0 {
+			<-cpus
+		}
 		leave()
 	})
 }
 
-// home is the directory with the libraries that the test uses and traces.
-func home(t *testing.T) string {
+// homeOf is that of the test, or of the one that it is a part of.
+func homeOf(t *testing.T) *home {
+	t.Helper()
 	for name := t.Name(); name != "."; name = path.Dir(name) {
-		if dir, ok := homes.Load(name); ok {
-			return dir.(string)
+		if h, ok := homes.Load(name); ok {
+			return h.(*home)
 		}
 	}
-	return private
+	t.Fatal("a test that traces begins with beside")
+	return nil
 }
 
-func binary(t *testing.T, name string) string { return filepath.Join(home(t), name) }
+func binary(t *testing.T, name string) string { return filepath.Join(homeOf(t).dir, name) }
 
 // newHome makes a directory with copies of the simulator and of libibverbs: files
 // of its own, on which nobody else hits the probes.
@@ -134,7 +148,8 @@ func keepMapped(dir, provider string) (stop func(), err error) {
 	}
 	for range 2000 {
 		if _, err := os.Stat(ready); err == nil {
-			return stop, nil
+			// Stopped it takes no time from those that are observed.
+			return stop, command.Process.Signal(syscall.SIGSTOP)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

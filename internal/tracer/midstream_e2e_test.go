@@ -44,7 +44,7 @@ func TestMidstream(t *testing.T) {
 // A drain aligns a queue on which all wr_ids are equal.
 func TestDrainAligns(t *testing.T) {
 	beside(t)
-	r := joinMidstream(t, matched(20000), "perftest-lat", "--rate", "20000", "--pause-after", "15000", "--pause-ms", "2500")
+	r := joinMidstream(t, matched(20000), "perftest-lat", "--rate", "40000", "--pause-after", "25000", "--pause-ms", "2500")
 	r.checkBooks()
 	r.checkPairs()
 	if got := r.completions(); got.Matched < 20000 || got.Unsynced == 0 {

@@ -5,6 +5,7 @@ package tracer_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func overlays(t *testing.T) []string {
 	t.Helper()
 	requireRoot(t)
 	const name = "libverbsim-rdmav34.so"
-	dir, err := os.MkdirTemp(home(t), "overlays-")
+	dir, err := os.MkdirTemp(homeOf(t).dir, "overlays-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,15 +64,15 @@ func TestSharedLayerIsCountedOnce(t *testing.T) {
 	collected := collect(tr)
 	busy := make([]*workload, len(paths))
 	for i, path := range paths {
-		busy[i] = startWorkload(t, "nccl", "--seconds", "4", "--provider", path)
+		busy[i] = startWorkload(t, "nccl", "--seconds", "100", "--provider", path)
 		busy[i].waitReady()
 		busy[i].release()
-		time.Sleep(1500 * time.Millisecond)
 	}
+	waitForDuplicate(t, tr, paths)
 	for _, w := range busy {
+		w.stop()
 		w.wait()
 	}
-	waitForDuplicates(t, tr, paths)
 	for _, path := range paths {
 		r := followWith(t, tr, collected, "nccl", "--seconds", "1", "--provider", path)
 		r.checkBooks()
@@ -82,23 +83,21 @@ func TestSharedLayerIsCountedOnce(t *testing.T) {
 	}
 }
 
-// waitForDuplicates waits until one of the paths is probed and the others are
-// not.
-func waitForDuplicates(t *testing.T, tr *tracer.Tracer, paths []string) {
+// waitForDuplicate waits until both paths were probed and one of them is not any
+// more.
+func waitForDuplicate(t *testing.T, tr *tracer.Tracer, paths []string) {
 	t.Helper()
 	var probed []string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		probed = nil
 		for _, probe := range snapshot(t, tr).Probes {
-			for _, path := range paths {
-				if probe.Library == path && probe.Functions[0] == "poll_cq" {
-					probed = append(probed, path)
-				}
+			if slices.Contains(paths, probe.Library) && probe.Functions[0] == "poll_cq" {
+				probed = append(probed, probe.Library)
 			}
 		}
-		if len(probed) == 1 {
+		if len(probed) == 1 && tracer.Duplicates(tr) == 1 {
 			return
 		}
 	}
-	t.Fatalf("probed are %q", probed)
+	t.Fatalf("probed are %q, %d are duplicates", probed, tracer.Duplicates(tr))
 }

@@ -209,13 +209,13 @@ func TestShortLivedFirstUser(t *testing.T) {
 func copyLibraries(t *testing.T) string {
 	t.Helper()
 	requireRoot(t)
-	dir, err := os.MkdirTemp(home(t), "copies-")
+	dir, err := os.MkdirTemp(homeOf(t).dir, "copies-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	for _, name := range []string{"verbsim", "libverbsim-rdmav34.so", "libibverbs.so.1"} {
-		content, err := os.ReadFile(filepath.Join(home(t), name))
+		content, err := os.ReadFile(filepath.Join(homeOf(t).dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}

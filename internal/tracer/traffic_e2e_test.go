@@ -71,8 +71,7 @@ func stopAndKill(t *testing.T, tr *tracer.Tracer, scenario string) (pid int, sti
 	// Its threads stop on their way out of the kernel, and so of the programs.
 	time.Sleep(200 * time.Millisecond)
 	still = snapshot(t, tr)
-	_ = w.command.Process.Kill()
-	_ = w.command.Wait()
+	w.kill()
 	return w.command.Process.Pid, still
 }
 

@@ -150,7 +150,7 @@ func TestModesChangeUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		if modes[len(modes)-1] == "site" {
-			waitForMode(t, tr, "comparing")
+			waitForSuspicion(t, tr, len(modes))
 		}
 	}
 	w.stop()
@@ -168,11 +168,22 @@ func TestModesChangeUnderLoad(t *testing.T) {
 	}
 }
 
+// waitForSuspicion waits until the sites were suspected that often, and so compared
+// again: that may be over in some tens of milliseconds.
+func waitForSuspicion(t *testing.T, tr *tracer.Tracer, times int) {
+	t.Helper()
+	library := binary(t, "libverbsim-rdmav34.so")
+	for deadline := time.Now().Add(20 * time.Second); tracer.Failures(tr, library) < times; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the sites were suspected %d times, not %d", tracer.Failures(tr, library), times)
+		}
+	}
+}
+
 func waitForMode(t *testing.T, tr *tracer.Tracer, wanted ...string) string {
 	t.Helper()
 	mode := ""
-	// Comparing may be over in some tens of milliseconds.
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		s := snapshot(t, tr)
 		if mode = simProbe(t, &s).Mode; slices.Contains(wanted, mode) {
 			return mode
@@ -194,7 +205,7 @@ func TestEvidenceTellsLatePollers(t *testing.T) {
 	reachSites(t, tr)
 	for _, scenario := range []string{"late-poller", "slow-device"} {
 		t.Run(scenario, func(t *testing.T) {
-			r := followWith(t, tr, collected, scenario, "--seconds", "4")
+			r := followUntil(t, tr, collected, 400, func(c *verbs.Completion) bool { return c.Known.Has(verbs.StagePoll) }, scenario)
 			r.checkBooks()
 			pairs := r.checkPairs()
 			known, understated := 0, 0
@@ -204,12 +215,13 @@ func TestEvidenceTellsLatePollers(t *testing.T) {
 				}
 				known++
 				late := time.Duration(p.truth.PollAfter - p.truth.Due)
-				if p.seen.Stages[verbs.StagePoll]+50*time.Microsecond < late {
+				// Of a thread that another one kept off its CPU the scheduler tells.
+				if p.seen.PollerScheduling.Runnable < tolerance && p.seen.Stages[verbs.StagePoll]+50*time.Microsecond < late {
 					understated++
 				}
 			}
 			t.Logf("of %d completions the stage poll is known of %d", len(pairs), known)
-			if known < len(pairs)/8 {
+			if known < 100 {
 				t.Error("there was no evidence: this says nothing")
 			}
 			if scenario == "late-poller" && understated > known/10 {

@@ -36,6 +36,8 @@ type workload struct {
 	command                              *exec.Cmd
 	truthFile, recordsFile, ready, start string
 	output                               bytes.Buffer
+	// goes says that the test has a CPU for it.
+	goes bool
 }
 
 // startWorkload starts a scenario, which waits with its queues set up.
@@ -55,7 +57,7 @@ func startWorkload(t *testing.T, scenario string, flags ...string) *workload {
 	}, flags...)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	t.Cleanup(cancel)
-	w.command = simulator(ctx, home(t), scenario, flags...)
+	w.command = simulator(ctx, homeOf(t).dir, scenario, flags...)
 	w.command.Stdout, w.command.Stderr = &w.output, &w.output
 	if err := w.command.Start(); err != nil {
 		t.Fatal(err)
@@ -70,8 +72,18 @@ func (w *workload) waitReady() {
 
 func (w *workload) release() {
 	w.t.Helper()
+	homeOf(w.t).begin()
+	w.goes = true
 	if err := os.WriteFile(w.start, nil, 0o600); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// waitFor lets the workload go on until there was enough of it, but not for longer
+// than the limit: what is missing then is told by who looks for it.
+func (w *workload) waitFor(limit time.Duration, enough func() bool) {
+	for deadline := time.Now().Add(limit); !enough() && time.Now().Before(deadline); {
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 
@@ -87,7 +99,7 @@ func (w *workload) stop() {
 // must hold: being traced changes nothing.
 func (w *workload) wait() (verbsim.Truth, []verbsim.Record) {
 	w.t.Helper()
-	if err := w.command.Wait(); err != nil {
+	if err := w.ended(); err != nil {
 		w.t.Fatalf("%v: %v\n%s", w.command.Args, err, w.output.String())
 	}
 	truth, err := verbsim.Read(w.truthFile)
@@ -99,6 +111,22 @@ func (w *workload) wait() (verbsim.Truth, []verbsim.Record) {
 		w.t.Fatal(err)
 	}
 	return truth, records
+}
+
+// kill ends the workload, whatever it does.
+func (w *workload) kill() {
+	_ = w.command.Process.Kill()
+	_ = w.ended()
+}
+
+// ended waits for the end, and gives the CPU back.
+func (w *workload) ended() error {
+	err := w.command.Wait()
+	if w.goes {
+		w.goes = false
+		homeOf(w.t).end()
+	}
+	return err
 }
 
 func waitForFile(t *testing.T, path string, limit time.Duration) {

@@ -34,6 +34,18 @@ const endLimit = time.Minute
 // that is no sign of a fault.
 const patience = time.Minute
 
+// tracing is held by the test that traces workloads: its collector sees those of all.
+var tracing sync.Mutex
+
+// traces lets a test run beside those that trace no workload.
+func traces(t *testing.T) {
+	t.Helper()
+	requireRoot(t)
+	t.Parallel()
+	tracing.Lock()
+	t.Cleanup(tracing.Unlock)
+}
+
 // collector is the built collector, running.
 type collector struct {
 	t       *testing.T

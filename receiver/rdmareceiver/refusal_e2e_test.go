@@ -13,7 +13,7 @@ import (
 // A pipeline that refuses everything stalls nothing: every completion is still
 // seen, and what was not delivered is counted.
 func TestRefusingPipelineStallsNothing(t *testing.T) {
-	requireRoot(t)
+	traces(t)
 	closed := strconv.Itoa(freePort(t))
 	c := startCollector(t, `receivers:
   rdma:

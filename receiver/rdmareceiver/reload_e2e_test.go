@@ -237,43 +237,50 @@ func (c *collector) checkNothingLeft(held kernelObjects) {
 	c.waitUntil("no BPF object of the collector is left", endLimit, func() bool { return held.left(c.t) == 0 })
 }
 
+// reloaded is a workload during which the collector loads its configuration anew.
+type reloaded struct {
+	name   string
+	queues int
+	*workload
+}
+
+func (r *reloaded) pid() int { return r.command.Process.Pid }
+
 // On SIGHUP the collector loads its configuration anew: within five seconds all
 // queues are tracked, and when they are aligned spans come again. That takes more
 // posts than a queue may hold where wr_ids only rise, and a drain where they
 // repeat. It then ends in order and leaves nothing in the kernel.
 func TestReload(t *testing.T) {
-	for name, c := range map[string]struct {
-		queues int
-		flags  []string
-	}{
-		"wr_ids of a counter": {2, []string{"rate", "--rate", "40000", "--qps", "2"}},
-		// Four queues in each direction.
-		"wr_ids that repeat": {8, []string{"nccl", "--pause-after", "4000", "--pause-ms", "2500"}},
-	} {
-		t.Run(name, func(t *testing.T) { reload(t, c.queues, c.flags[0], c.flags[1:]...) })
-	}
-}
-
-func reload(t *testing.T, queues int, scenario string, flags ...string) {
-	requireRoot(t)
+	traces(t)
 	const aligned = time.Minute
-	w := startWorkload(t, scenario, append(flags, "--seconds", "0")...)
-	c := startCollector(t, toFiles, nil)
-	pid := w.command.Process.Pid
-	c.waitForLog("Everything is ready", patience)
-	tracked := func(in period) func() bool {
-		return func() bool { return len(c.queues(pid, in)) == queues }
+	// Each device has its share of the spans that are exported.
+	workloads := []reloaded{
+		{"wr_ids of a counter", 2, startWorkload(t, "rate", "--rate", "40000", "--qps", "2", "--device", "sim1", "--seconds", "0")},
+		// Four queues in each direction.
+		{"wr_ids that repeat", 8, startWorkload(t, "nccl", "--pause-after", "2000", "--pause-ms", "2500", "--seconds", "0")},
 	}
-	timed := func(in period) func() bool {
-		return func() bool { return c.spans(pid, in) > 0 }
+	c := startCollector(t, toFiles, nil)
+	c.waitForLog("Everything is ready", patience)
+	waitForAll := func(what string, limit time.Duration, reached func(*reloaded) bool) {
+		t.Helper()
+		for i := range workloads {
+			w := &workloads[i]
+			c.waitUntil(what+" of the workload with "+w.name, limit, func() bool { return reached(w) })
+		}
+	}
+	tracked := func(in period) func(*reloaded) bool {
+		return func(w *reloaded) bool { return len(c.queues(w.pid(), in)) == w.queues }
+	}
+	timed := func(in period) func(*reloaded) bool {
+		return func(w *reloaded) bool { return c.spans(w.pid(), in) > 0 }
 	}
 	ever := period{to: time.Now().Add(time.Hour)}
-	c.waitUntil("all queues", patience, tracked(ever))
-	c.waitUntil("spans", aligned, timed(ever))
+	waitForAll("all queues", patience, tracked(ever))
+	waitForAll("spans", aligned, timed(ever))
 	first := c.kernelObjects()
 
 	for n := range 2 {
-		soon := time.Duration(5 * crowd(t) * float64(time.Second))
+		var here crowd
 		asked := time.Now()
 		c.signal(syscall.SIGHUP)
 		c.waitUntil("the collector starts anew", endLimit, func() bool {
@@ -281,28 +288,43 @@ func reload(t *testing.T, queues int, scenario string, flags ...string) {
 		})
 		// What is after this is of the new tracer. That it is written takes a
 		// little longer.
-		anew := period{from: time.Now(), to: asked.Add(soon)}
-		c.waitUntil("all queues again", 2*soon, tracked(anew))
-		c.waitUntil("spans again", aligned, timed(period{from: anew.from, to: ever.to}))
-		t.Logf("stopped after %v, all seen again after %v, in time until %v", anew.from.Sub(asked), time.Since(asked), soon)
+		anew := period{from: time.Now()}
+		var soon time.Duration
+		waitForAll("all queues again in time", patience, func(w *reloaded) bool {
+			soon = here.promised(t, 5*time.Second)
+			anew.to = asked.Add(soon)
+			return tracked(anew)(w)
+		})
+		seen := time.Since(asked)
+		waitForAll("spans again", aligned, timed(period{from: anew.from, to: ever.to}))
+		t.Logf("stopped after %v, all queues seen again after %v, in time until %v, and timed after %v",
+			anew.from.Sub(asked), seen, soon, time.Since(asked))
 	}
 	c.checkNothingLeft(first)
 	last := c.kernelObjects()
 	c.signal(syscall.SIGTERM)
 	assert.Zero(t, c.exitCode(endLimit))
 	c.checkNothingLeft(last)
-	assert.Len(t, w.end().Queues, queues)
+	for _, w := range workloads {
+		assert.Len(t, w.end().Queues, w.queues, w.name)
+	}
 	assert.Equal(t, 2, strings.Count(c.log.String(), `"signal": "hangup"`))
 }
 
-// crowd is by how many tasks each CPU is wanted, 1 where one is to be had at once.
-// What is promised in seconds is promised where there are CPUs to keep it.
-func crowd(t *testing.T) float64 {
+// crowd is by how many tasks the CPUs are wanted meanwhile, as far as one looked.
+type crowd struct{ tasks, looks int }
+
+// promised is a time that is promised where there are CPUs to keep it: on a machine
+// whose CPUs are each wanted by two tasks it is twice as long.
+func (c *crowd) promised(t *testing.T, least time.Duration) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile("/proc/loadavg")
 	require.NoError(t, err)
-	var load float64
-	_, err = fmt.Sscan(string(text), &load)
+	var loads [3]float64
+	var running int
+	_, err = fmt.Sscanf(string(text), "%f %f %f %d/", &loads[0], &loads[1], &loads[2], &running)
 	require.NoError(t, err)
-	return max(1, load/float64(runtime.NumCPU()))
+	c.tasks += running - 1 // Besides the one that looks.
+	c.looks++
+	return time.Duration(float64(least) * max(1, float64(c.tasks)/float64(c.looks*runtime.NumCPU())))
 }
