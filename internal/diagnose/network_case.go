@@ -20,7 +20,7 @@ type networkCase struct {
 // host's threads lost was not lost outside.
 func newNetworkCase(b *Burst) *networkCase {
 	c := &networkCase{Burst: b, waits: newWaits(b), ceiling: Certain}
-	c.host = c.hostTime()
+	c.host = c.hostTime(b.wait() == WaitEvent)
 	switch {
 	case b.Idle != nil || len(c.requests) == 0 && len(b.Stuck) == 0:
 		c.ceiling = None
@@ -67,6 +67,8 @@ func (c *networkCase) weighStages() {
 		c.opposes("stage.poll", Possible, "in %s of the time the host itself was late", percent(h.late))
 	case h.looked():
 		c.supports("stage.device", "%s of the time that was not spent behind earlier work, polls found nothing", percent(h.outside))
+	case h.waited():
+		c.supports("poller.awaits", "for %s of the time that was not spent behind earlier work, the poller slept until something happened", percent(h.told))
 	case h.lookedAtSome():
 		c.supports("stage.device", "of %d requests of which it is known, polls found nothing for %s of the time", h.seen, percent(h.seenOutside))
 	}

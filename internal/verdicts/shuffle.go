@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/launch"
@@ -34,7 +35,7 @@ const (
 )
 
 // shuffle runs every scenario once, in a random order, beside one collector.
-func shuffle(ctx context.Context, number int, random *rand.Rand) ([]*outcome, error) {
+func shuffle(ctx context.Context, number int, scenarios []scenario, random *rand.Rand) ([]*outcome, error) {
 	root, err := prepare(outDirectory)
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func shuffle(ctx context.Context, number int, random *rand.Rand) ([]*outcome, er
 	}
 	stage := &stage{collector: collector, root: root, logs: launch.Follower{Path: filepath.Join(outDirectory, "logs.jsonl")}}
 	defer stage.logs.Close()
-	outcomes, err := stage.play(ctx, number, random)
+	outcomes, err := stage.play(ctx, number, scenarios, random)
 	collector.Stop()
 	return outcomes, errors.Join(err, collector.Wait())
 }
@@ -58,11 +59,11 @@ type stage struct {
 	said      map[string][]record
 }
 
-func (s *stage) play(ctx context.Context, number int, random *rand.Rand) ([]*outcome, error) {
+func (s *stage) play(ctx context.Context, number int, scenarios []scenario, random *rand.Rand) ([]*outcome, error) {
 	if err := s.introduce(ctx); err != nil {
 		return nil, err
 	}
-	all := scenarios()
+	all := slices.Clone(scenarios)
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	var outcomes []*outcome
 	for i := range all {
