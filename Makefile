@@ -51,7 +51,7 @@ build: ## build the collector distribution, bin/otelcol-rdma
 verbsim: setup-demo ## build the simulated verbs provider and workload
 	@$(MAKE) --no-print-directory -C internal/verbsim
 
-verdicts: setup-demo build verbsim ## make everything go wrong that can here, and score what is said of it, into out/verdicts.json (root; VERDICT_RUNS=5)
+verdicts: setup-demo setup-lab build verbsim ## make everything go wrong that can, here and with soft-RoCE, and score what is said, into out/verdicts.json (root; VERDICT_RUNS=5 VERDICT_ONLY=regexp)
 	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
 	@bin/verdicts
 

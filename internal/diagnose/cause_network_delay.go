@@ -7,10 +7,10 @@ func networkDelayCause() Cause {
 		Name:    "network_delay",
 		Title:   "device, fabric or peer is slow",
 		Happens: "The completion comes late although this host's threads wait for it, and no counter of the device says why: the path is long or congested further on, its rate is limited, or the peer's NIC is slow.",
-		Needs:   "that the poller looked and found nothing, or took what came from other queue pairs, that it was on a CPU, and the transport counters of the device",
+		Needs:   "that the poller looked and found nothing, took what came from other queue pairs or slept until it was told, that nothing else kept it from its CPU, and the transport counters of the device",
 		For: []string{
-			"Most of the time that was not spent behind earlier work, polls found nothing; or other queue pairs on the same Completion Queue were polled and not slow.",
-			"The poller was on a CPU.",
+			"Most of the time that was not spent behind earlier work, polls found nothing; or other queue pairs on the same Completion Queue were polled and not slow; or the poller slept until it was told.",
+			"The poller was on a CPU, or slept until it was told.",
 			"No counter of the device or port that would explain it moved.",
 			"The other queue pairs to the same peer are slow as well, those to others are not.",
 		},
@@ -20,7 +20,7 @@ func networkDelayCause() Cause {
 			"Requests were slow only behind earlier work of their queue, or complete with a long run of others.",
 			"Other queue pairs to the same peer are not slow.",
 		},
-		CannotTell: "device, fabric and peer from one another: that takes the peer's view. It is never certain.",
+		CannotTell: "device, fabric and peer from one another: that takes the peer's view; of a poller that sleeps until it is told, a late completion from a late interrupt. It is never certain.",
 		Confirm:    "Measure the same path with `ib_write_lat` on another queue pair, from here and from a neighbour, and look at the queues of the switches between.",
 		Remedy:     "Compare with other peers: slow to one is that peer or the path to it, slow to all is this host's device or its first link.",
 		Source:     []string{"https://github.com/NVIDIA/nccl/issues/1453", "https://github.com/NVIDIA/nccl/issues/1378"},
@@ -69,6 +69,10 @@ func (c *networkCase) looks() bool {
 	}
 	if c.polledOthers() {
 		c.supports("neighbours.cq", "%d other queue pairs on the same Completion Queue were polled and hardly slow", c.Neighbours.ActiveOfCQ)
+		return true
+	}
+	if c.host.waited() {
+		c.misses(Possible, "when the device wrote the completions that the poller slept for: cqe_timestamps tells")
 		return true
 	}
 	c.limit(Possible)

@@ -16,7 +16,7 @@ type networkCase struct {
 // host's threads lost was not lost outside.
 func newNetworkCase(b *Burst) *networkCase {
 	c := &networkCase{opinion: opinion{Judgement{Confidence: Certain}}, Burst: b, waits: newWaits(b)}
-	c.host = c.hostTime()
+	c.host = c.hostTime(b.wait() == WaitEvent)
 	switch {
 	case b.Idle != nil || len(c.requests) == 0 && len(b.Stuck) == 0:
 		c.Confidence = None
@@ -43,6 +43,9 @@ func (c *networkCase) weighHost() {
 	if c.host.known {
 		c.weighStages()
 	}
+	if l := c.runLateness(); l.Explains() > hardly {
+		c.opposes(Likely, "wr.count", "%s of the excess time is of requests that complete with long runs of fast ones", percent(l.Explains()))
+	}
 	switch {
 	case c.host.looked():
 	case c.host.scheduled || c.host.lookedAtSome() || c.polledOthers():
@@ -63,6 +66,8 @@ func (c *networkCase) weighStages() {
 		c.opposes(Possible, "stage.poll", "in %s of the time the host itself was late", percent(h.late))
 	case h.looked():
 		c.supports("stage.device", "%s of the time that was not spent behind earlier work, polls found nothing", percent(h.outside))
+	case h.waited():
+		c.supports("poller.awaits", "for %s of the time that was not spent behind earlier work, the poller slept until something happened", percent(h.told))
 	case h.lookedAtSome():
 		c.supports("stage.device", "of %d requests of which it is known, polls found nothing for %s of the time", h.seen, percent(h.seenOutside))
 	}

@@ -30,15 +30,19 @@ type hostTime struct {
 	// of their time in which the host was late: a fair choice.
 	watched     int
 	watchedLate float64
+	// told is the part in which the poller slept until it would be told, where it is
+	// not known of the requests when it looked.
+	told float64
 	// absent is the part of what the requests were late by that the poller was
 	// not on a CPU for; it means something when scheduled.
 	absent    float64
 	scheduled bool
 }
 
-func (w *waits) hostTime() hostTime {
+// hostTime divides it. awaits is true of a poller that sleeps until something happens.
+func (w *waits) hostTime(awaits bool) hostTime {
 	h := hostTime{scheduled: len(w.requests) > 0}
-	var outside, late, seen, own, all, absent, excess, watchedLate, watchedOwn time.Duration
+	var outside, late, told, seen, own, all, absent, excess, watchedLate, watchedOwn time.Duration
 	for _, r := range w.requests {
 		alone := r.Duration() - queued(r)
 		own, all = own+alone, all+r.Duration()
@@ -55,10 +59,12 @@ func (w *waits) hostTime() hostTime {
 			watchedOwn += alone
 		}
 		h.scheduled = h.scheduled && r.HasPollerScheduling && r.PollerScheduling.Whole
-		absent, excess = absent+absence(r), excess+r.Excess()
+		told += slept(r, awaits)
+		absent, excess = absent+absence(r, awaits), excess+r.Excess()
 	}
 	h.known = ratio(own, all) >= 0.1
 	h.outside, h.late, h.seenOutside = ratio(outside, own), ratio(late, own), ratio(outside, seen)
+	h.told = ratio(told, own)
 	h.watchedLate = ratio(watchedLate, watchedOwn)
 	h.absent = ratio(absent, excess)
 	return h
@@ -66,13 +72,25 @@ func (w *waits) hostTime() hostTime {
 
 // absence is how long the poller was away. A thread that polls and finds nothing
 // may sleep until it is told: then its sleep says nothing.
-func absence(r *verbs.Completion) time.Duration {
+func absence(r *verbs.Completion, awaits bool) time.Duration {
 	away := r.PollerScheduling.Runnable + r.PollerScheduling.Stopped
-	if !r.Known.Has(verbs.StagePoll) {
+	if !r.Known.Has(verbs.StagePoll) && !awaits {
 		away += r.PollerScheduling.Asleep
 	}
 	return away
 }
+
+// slept is how long the poller slept until it would be told: a sleep for a time of its
+// own choice, and one in which it was held up, shows as a poll stage.
+func slept(r *verbs.Completion, awaits bool) time.Duration {
+	if !awaits || !r.HasPollerScheduling || r.Known.Has(verbs.StagePoll) {
+		return 0
+	}
+	return min(r.PollerScheduling.Asleep, r.Duration()-queued(r))
+}
+
+// waited reports whether the poller slept for most of the time until it was told.
+func (h *hostTime) waited() bool { return h.known && h.told >= mostly }
 
 // looked reports whether it was seen that nothing had come for most of the time.
 func (h *hostTime) looked() bool { return h.known && h.outside >= mostly }

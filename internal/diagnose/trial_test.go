@@ -225,6 +225,14 @@ func unseen(b *Burst) {
 	})
 }
 
+// told is unseen where the poller sleeps for as long as the requests take, in wait.
+func told(wait Wait) func(*Burst) {
+	return after(unseen, func(b *Burst) {
+		b.Poller = &Poller{Thread: verbs.Thread{TID: 7}, State: 'S', Wait: wait}
+		each(b, func(r *verbs.Completion) { r.PollerScheduling.Asleep = r.Duration() * 95 / 100 })
+	})
+}
+
 // behindOthers lets all requests wait for earlier work of their queue.
 func behindOthers(b *Burst) {
 	each(b, func(r *verbs.Completion) { moveTime(r, verbs.StageDevice, verbs.StageQueue) })

@@ -74,6 +74,7 @@ func delayTrials() trials {
 			{"few requests were seen, and polls found nothing for a part of the time", after(unseen, func(b *Burst) { copy(b.Slow, slow(2, 5*time.Millisecond).Slow); b.Slow = b.Slow[:5] }), softRoCE(), "network_delay", Possible},
 			{"runs as long as before", runsOf(64, 64), softRoCE(), "network_delay", Likely},
 			{"longer runs than before", runsOf(64, 4), softRoCE(), "network_delay", Possible},
+			{"the poller slept until it was told", told(WaitEvent), softRoCE(), "network_delay", Possible},
 			{"counters not read", nil, nil, "network_delay", Possible},
 			{"timeouts are not counted", nil, add(counts{}, inHardware("packet_seq_err", 0), inHardware("rnr_nak_retry_err", 0)), "network_delay", Possible},
 			{"the poller's scheduling is not known", noScheduling, softRoCE(), "network_delay", Possible},
@@ -84,6 +85,14 @@ func delayTrials() trials {
 		against: []trial{
 			{name: "the poller was off its CPU", burst: func(b *Burst) { each(b, pollerAway) }, counters: softRoCE()},
 			{name: "on its CPU, and perhaps not looking", burst: unseen, counters: softRoCE()},
+			{name: "the poller slept for a time of its own choice", burst: told(WaitTimer), counters: softRoCE()},
+			{name: "the poller slept, nobody knows what for", burst: told(WaitUnknown), counters: softRoCE()},
+			{name: "the poller waits for events and was late all the same", burst: func(b *Burst) {
+				told(WaitEvent)(b)
+				each(b, func(r *verbs.Completion) {
+					r.PollerScheduling = verbs.Scheduling{Runnable: r.Duration() * 95 / 100, Whole: true}
+				})
+			}, counters: softRoCE()},
 			{name: "where polls were watched they found completions late", burst: after(unseen, func(b *Burst) {
 				copy(b.Slow, slow(3, 5*time.Millisecond).Slow)
 				for i := range 3 {
@@ -95,6 +104,7 @@ func delayTrials() trials {
 		},
 		lookalikes: []trial{
 			{"loss", slowBy(6, 40*time.Millisecond), softRoCE(inHardware("completer_retry_err", 6)), "packet_loss", Certain},
+			{"loss, and the poller slept until it was told", told(WaitEvent), mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
 			{"the receiver is not ready", nil, softRoCE(inHardware("rcvd_rnr_err", 10)), "receiver_not_ready", Likely},
 			{"loss, when nothing was seen of the polls", unseen, mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
 			{"pauses", nil, mlx5(paused("rx_prio[p]_pause", 45000)), "pfc_received", Likely},

@@ -105,11 +105,11 @@ func (b Boot) prepareShare(guestProgram string) (string, error) {
 		return "", fmt.Errorf("%s does not exist: run make build", collector)
 	}
 	errs := []error{
-		copyExecutable(collector, filepath.Join(share, "otelcol-rdma")),
-		copyExecutable(guestProgram, filepath.Join(share, "guest")),
+		CopyExecutable(collector, filepath.Join(share, "otelcol-rdma")),
+		CopyExecutable(guestProgram, filepath.Join(share, "guest")),
 	}
 	for _, name := range builtPrograms() {
-		errs = append(errs, copyExecutable(filepath.Join(filepath.Dir(guestProgram), name), filepath.Join(share, name)))
+		errs = append(errs, CopyExecutable(filepath.Join(filepath.Dir(guestProgram), name), filepath.Join(share, name)))
 	}
 	return share, errors.Join(errs...)
 }
@@ -122,7 +122,8 @@ func dropBinaries(share string) error {
 	return errors.Join(errs...)
 }
 
-func copyExecutable(from, to string) error {
+// CopyExecutable copies a file to one that may be executed.
+func CopyExecutable(from, to string) error {
 	data, err := os.ReadFile(from)
 	if err != nil {
 		return err
@@ -161,18 +162,23 @@ func BuildGuest(ctx context.Context, repository, dir string) (string, error) {
 	target := filepath.Join(dir, "guest")
 	tests := filepath.Join(dir, suite.TracerTests)
 	err := errors.Join(
-		goStatic(ctx, repository, "build", "-trimpath", "-o", target, "./internal/lab/guest"),
+		BuildStatic(ctx, repository, dir, "guest", "./internal/lab/guest"),
 		goStatic(ctx, repository, "test", "-c", "-trimpath", "-tags", "guest", "-o", tests, "./internal/tracer"),
 	)
 	if err != nil {
 		return "", err
 	}
 	for _, name := range verbsPrograms() {
-		if err := buildVerbsProgram(ctx, repository, dir, name); err != nil {
+		if err := BuildVerbsProgram(ctx, repository, dir, name); err != nil {
 			return "", err
 		}
 	}
 	return target, nil
+}
+
+// BuildStatic builds a program that needs no libraries, in dir, from a package.
+func BuildStatic(ctx context.Context, repository, dir, name, pkg string) error {
+	return goStatic(ctx, repository, "build", "-buildvcs=false", "-trimpath", "-o", filepath.Join(dir, name), pkg)
 }
 
 // goStatic runs the go command for a program that needs no libraries.
@@ -186,7 +192,8 @@ func goStatic(ctx context.Context, repository string, args ...string) error {
 	return nil
 }
 
-func buildVerbsProgram(ctx context.Context, repository, dir, name string) error {
+// BuildVerbsProgram builds a program of internal/lab that uses verbs, in dir.
+func BuildVerbsProgram(ctx context.Context, repository, dir, name string) error {
 	source := filepath.Join(repository, "internal", "lab", name, name+".c")
 	args := append([]string{"-O2", "-Wall", "-Wextra", "-Werror", "-o", filepath.Join(dir, name), source}, librariesOf(name)...)
 	if out, err := exec.CommandContext(ctx, "gcc", args...).CombinedOutput(); err != nil {

@@ -2,14 +2,18 @@
 // simulated workload is made to, in a shuffled order, beside the collector, and
 // what it says is held against what was done.
 //
+// What needs devices of the kernel is played with soft-RoCE in a virtual machine, by
+// this same program.
+//
 // It runs in the root of the repository: `make verdicts`. VERDICT_RUNS is how many
 // shuffles, 5 by default, VERDICT_SEED begins the shuffling where an earlier run
-// did.
+// did, and VERDICT_ONLY is a regular expression of the scenarios to play.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -25,7 +29,16 @@ func main() {
 	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	guest := flag.String("guest", "", "play the scenarios of soft-RoCE, in a guest with this shared directory")
+	runs := flag.Uint64("runs", 1, "with -guest: how many shuffles")
+	seed := flag.Uint64("seed", 1, "with -guest: where the shuffling begins")
+	only := flag.String("only", "", "with -guest: regular expression of the scenarios to play")
+	flag.Parse()
+	do := run
+	if *guest != "" {
+		do = func(ctx context.Context) error { return runGuest(ctx, *guest, *only, *runs, *seed) }
+	}
+	if err := do(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "verdicts: %s\n", err)
 		os.Exit(1)
 	}
@@ -40,26 +53,43 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := checkTools(); err != nil {
+	played, err := choiceFrom("VERDICT_ONLY")
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(checkTools(), checkGuest(played)); err != nil {
 		return err
 	}
 	fmt.Printf("%d shuffles, seed %d\n", runs, seed)
 	total := newScore(int(runs), seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	for i := range runs {
-		outcomes, err := shuffle(ctx, int(i)+1, random)
-		if err != nil {
-			return err
-		}
-		for _, o := range outcomes {
-			total.add(o)
-		}
-	}
+	err = errors.Join(playHost(ctx, played, runs, seed, total), playGuests(ctx, played, runs, seed, total))
 	total.print(os.Stdout)
+	if err != nil {
+		return err
+	}
 	if err := total.write(resultPath); err != nil {
 		return err
 	}
 	return total.check()
+}
+
+// playHost plays what this host can bring about.
+func playHost(ctx context.Context, played choice, runs, seed uint64, total *score) error {
+	scenarios := played.ofHost()
+	if len(scenarios) == 0 {
+		return nil
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	for i := range runs {
+		outcomes, err := shuffle(ctx, int(i)+1, scenarios, random)
+		for _, o := range outcomes {
+			total.add(o)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // numberFrom reads a positive whole number from the environment.

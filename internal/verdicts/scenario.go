@@ -36,6 +36,8 @@ type scenario struct {
 	// meddle is what is done to the workload after that, nil where it goes wrong by
 	// itself. The function that it returns undoes it.
 	meddle func(ctx context.Context, workload *launch.Child) (undo func() error, err error)
+	// takesProcessor is true when the processor is taken away from the workload.
+	takesProcessor bool
 	// hidden is true when the rate of the device is not to be known.
 	hidden bool
 	// before is what the time until then is called, if it is a scenario of its own:
@@ -84,15 +86,15 @@ func scenarios() []scenario {
 		},
 		{
 			name: "poller preempted", names: []string{"poller_preempted"},
-			simulation: "perftest-lat", flags: underWay, meddle: hog,
+			simulation: "perftest-lat", flags: underWay, meddle: hog, takesProcessor: true,
 		},
 		{
 			name: "poller throttled", names: []string{"poller_throttled"},
-			simulation: "perftest-lat", flags: underWay, meddle: throttle,
+			simulation: "perftest-lat", flags: underWay, meddle: throttle, takesProcessor: true,
 		},
 		{
 			name: "poller stopped", names: []string{"poller_stopped"},
-			simulation: "perftest-lat", flags: underWay, meddle: interrupt,
+			simulation: "perftest-lat", flags: underWay, meddle: interrupt, takesProcessor: true,
 		},
 		{
 			name: "hang", names: []string{"hang"},

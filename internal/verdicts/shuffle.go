@@ -23,7 +23,7 @@ const (
 )
 
 // shuffle runs every scenario once, in a random order, beside one collector.
-func shuffle(ctx context.Context, number int, random *rand.Rand) ([]*outcome, error) {
+func shuffle(ctx context.Context, number int, scenarios []scenario, random *rand.Rand) ([]*outcome, error) {
 	root, err := prepare(outDirectory)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func shuffle(ctx context.Context, number int, random *rand.Rand) ([]*outcome, er
 	}
 	stage := &stage{collector: collector, root: root, logs: launch.Follower{Path: filepath.Join(outDirectory, "logs.jsonl")}}
 	defer stage.logs.Close()
-	outcomes, err := stage.play(ctx, number, random)
+	outcomes, err := stage.play(ctx, number, scenarios, random)
 	collector.Stop()
 	return outcomes, errors.Join(err, collector.Wait())
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/launch"
@@ -35,7 +36,7 @@ type stage struct {
 }
 
 // play plays every scenario once, in a random order.
-func (s *stage) play(ctx context.Context, number int, random *rand.Rand) (outcomes []*outcome, err error) {
+func (s *stage) play(ctx context.Context, number int, scenarios []scenario, random *rand.Rand) (outcomes []*outcome, err error) {
 	defer func() {
 		if s.next != nil {
 			err = errors.Join(err, s.next.end())
@@ -44,7 +45,7 @@ func (s *stage) play(ctx context.Context, number int, random *rand.Rand) (outcom
 	if err := s.introduce(ctx); err != nil {
 		return nil, err
 	}
-	all := scenarios()
+	all := slices.Clone(scenarios)
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for i := range all {
 		var then *scenario

@@ -49,6 +49,8 @@ type pace struct {
 	// receive, sent and taken how many there were before since.
 	sawPost, sawReceive uint64
 	sent, taken         uint64
+	// turns are those of the posts and receives since then.
+	turns turns
 	// quiet is set when there were no posts at the last look.
 	quiet bool
 	// pause is the present one, pauses are those before it.
@@ -136,6 +138,7 @@ func usageOf(snap *verbs.Snapshot) map[counterKey]*usage {
 func (p *pace) look(now uint64, u *usage) *diagnose.Idle {
 	before := *p
 	p.posted, p.received, p.queues, p.lastDelivery = u.posted, u.received, u.queues, u.delivered
+	p.turns.look(u)
 	if u.received > before.received {
 		p.lastReceive, p.sawReceive = now, now
 	}
@@ -156,11 +159,26 @@ func (p *pace) look(now uint64, u *usage) *diagnose.Idle {
 	if !p.means() || u.hangs {
 		return nil
 	}
-	return &diagnose.Idle{
+	idle := &diagnose.Idle{
 		Active: time.Duration(p.lastPost - p.since), Since: p.lastPost, For: p.pause,
 		LastDelivery: p.lastDelivery, LastReceive: p.lastReceive,
 		SendsOutstanding: u.sends, ReceivesOutstanding: u.receives, HasReceives: u.receivesKnown,
 		Ordered: p.sawPost != p.sawReceive, Sends: p.posted - p.sent, Receives: p.received - p.taken,
+	}
+	if !idle.Ordered {
+		p.order(idle)
+	}
+	return idle
+}
+
+// order says of a last post and a last receive that the same look saw which was later,
+// where the two took turns.
+func (p *pace) order(idle *diagnose.Idle) {
+	switch p.turns.last() {
+	case lastPosted:
+		idle.Ordered, idle.LastReceive = true, min(idle.LastReceive, idle.Since)
+	case lastReceived:
+		idle.Ordered, idle.LastReceive = true, max(idle.LastReceive, idle.Since+1)
 	}
 }
 
@@ -169,6 +187,7 @@ func (p *pace) resume(now uint64, u *usage, before *pace) {
 	if p.since == 0 || p.quiet {
 		p.since, p.quiet = now, false
 		p.sent, p.taken = before.posted, before.received
+		p.turns = turns{}
 	}
 	p.sawPost = now
 	p.pauses[p.passed%idleMemory] = p.pause

@@ -173,6 +173,41 @@ func TestOrderOfTheLastPostAndReceive(t *testing.T) {
 	}
 }
 
+// Where posts and receives take turns, the numbers of both say which came later, though
+// both were seen by one look.
+func TestTurnsTellTheOrder(t *testing.T) {
+	for name, test := range map[string]struct {
+		// each is how many are received for each post before, and posts and receives
+		// are what the last look with posts sees.
+		each, posts, receives uint64
+		ordered, later        bool
+	}{
+		"it posted last":   {1, 2, 1, true, false},
+		"it received last": {1, 1, 2, true, true},
+		"two at once":      {1, 1, 3, false, false},
+		"one for one":      {1, 1, 1, false, false},
+		"no turns before":  {3, 2, 1, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPoster()
+			for range 15 {
+				p.receives += test.each
+				p.seconds(1, 10*time.Millisecond)
+			}
+			p.posts += test.posts - 1
+			p.receives += test.receives
+			p.seconds(1, 10*time.Millisecond)
+			p.seconds(2, -1)
+			require.Contains(t, p.fired, p.now)
+			idle := p.fired[p.now]
+			assert.Equal(t, test.ordered, idle.Ordered)
+			if test.ordered {
+				assert.Equal(t, test.later, idle.LastReceive > idle.Since)
+			}
+		})
+	}
+}
+
 // Looks that come one right after the other are no second without posts.
 func TestLooksInARush(t *testing.T) {
 	p := newPoster()

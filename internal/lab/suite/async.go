@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
+	"github.com/rdmaradar/rdmaradar/internal/lab/wire"
 )
 
 // eventDeadline is how soon an asynchronous event has to be exported.
@@ -50,7 +51,7 @@ func portEventsAreTold(ctx context.Context, g *Guest) (string, error) {
 	var text string
 	note, err := prompt(eventDeadline, func() (took time.Duration, err error) {
 		text, took, err = c.togglePort(ctx)
-		return took, errors.Join(err, restoreLink(ctx))
+		return took, errors.Join(err, wire.Restore(ctx))
 	})
 	return text + note, err
 }
@@ -64,7 +65,7 @@ func (c *collector) togglePort(ctx context.Context) (text string, longest time.D
 		event string
 	}{{false, "port_error"}, {true, "port_active"}} {
 		begin := time.Now()
-		if err := setInterface(clientNetdev, step.up); err != nil {
+		if err := wire.SetInterface(clientNetdev, step.up); err != nil {
 			return "", 0, err
 		}
 		r, took, err := c.awaitEvent(ctx, begin, isPortEvent(step.event, clientDevice))
@@ -76,17 +77,6 @@ func (c *collector) togglePort(ctx context.Context) (text string, longest time.D
 			r.Time.Sub(begin).Round(time.Millisecond), took.Round(time.Millisecond)))
 	}
 	return strings.Join(words, "; "), longest, nil
-}
-
-// restoreLink brings the interface up, and back the route that went with it.
-func restoreLink(ctx context.Context) error {
-	if err := runLines(ctx, "ip link set "+clientNetdev+" up\nip route replace "+serverAddress+" dev "+clientNetdev+" src "+clientAddress+" table 101"); err != nil {
-		return err
-	}
-	return waitFor(ctx, patience, "both devices are active", func() (bool, error) {
-		out, err := run(ctx, "rdma", "link")
-		return strings.Count(out, "state ACTIVE") == 2, err
-	})
 }
 
 // overrunIsTold lets the CQ of a process overrun.

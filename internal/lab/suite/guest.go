@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/report"
+	"github.com/rdmaradar/rdmaradar/internal/lab/wire"
 )
 
 // workDir is in memory: the share is too slow for files that are written often.
@@ -131,7 +132,7 @@ func (g *Guest) tidy() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	err := errors.Join(clearNetem(ctx), g.collectorLives(), g.kernel.clean())
+	err := errors.Join(wire.Clear(ctx), g.collectorLives(), g.kernel.clean())
 	if g.collector == nil {
 		err = errors.Join(err, g.nothingLeft(ctx))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
 	"github.com/rdmaradar/rdmaradar/internal/lab/perftest"
+	"github.com/rdmaradar/rdmaradar/internal/lab/wire"
 )
 
 // mode is a way of observing completions in which tests run.
@@ -87,7 +88,7 @@ func (g *Guest) exercise(ctx context.Context) error {
 	if _, err := g.runPair(ctx, perftest.Run{Tool: perftest.ReadLatency, Iterations: 400, Size: 64}); err != nil {
 		return err
 	}
-	return clearNetem(ctx)
+	return wire.Clear(ctx)
 }
 
 // observes checks that completions are observed in the collector's mode now.

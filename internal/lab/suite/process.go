@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/wire"
 )
 
 // process is a program of the guest, its output in a file.
@@ -98,25 +100,8 @@ func (p *process) outputTail() string {
 }
 
 // run runs a program to its end and returns what it printed.
-func run(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
-	}
-	return string(out), nil
-}
+func run(ctx context.Context, args ...string) (string, error) { return wire.Run(ctx, args...) }
 
 // runLines runs one command line after the other; words are separated by
 // spaces.
-func runLines(ctx context.Context, lines string) error {
-	for line := range strings.Lines(lines) {
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		if _, err := run(ctx, words...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func runLines(ctx context.Context, lines string) error { return wire.RunLines(ctx, lines) }

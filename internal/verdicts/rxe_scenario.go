@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/wire"
+	"github.com/rdmaradar/rdmaradar/internal/launch"
+)
+
+// rxeScenario is something that goes wrong between two soft-RoCE devices, or does not.
+// Verdicts on the device of the client count.
+type rxeScenario struct {
+	scenario
+	// peer are causes that are right of the device of the server: what goes wrong at
+	// one end looks different at the other.
+	peer []string
+	// client and server are the options of the two ends, see internal/lab/pair.
+	client, server []string
+	// before is put before the command of the client.
+	before []string
+	// spoil lets it go wrong. The function that it returns undoes it.
+	spoil func(ctx context.Context, p *pair) (undo func() error, err error)
+}
+
+// pair are the two ends of a connection.
+type pair struct{ client, server *launch.Child }
+
+// rxeScenarios are those that soft-RoCE can bring about.
+func rxeScenarios() []rxeScenario {
+	return []rxeScenario{
+		{
+			scenario: scenario{name: "rxe healthy", names: []string{nothing}},
+			client:   []string{"-k", "ping"},
+		},
+		{
+			scenario: scenario{name: "netem delay", names: []string{"network_delay"}},
+			peer:     []string{"network_delay"},
+			client:   []string{"-k", "ping"},
+			spoil:    impair("delay 50ms"),
+		},
+		{
+			scenario: scenario{name: "netem loss", names: []string{"packet_loss"}},
+			peer:     []string{"packet_loss"},
+			client:   []string{"-k", "ping", "-t", "14"},
+			spoil:    impair("loss 10%"),
+		},
+		{
+			scenario: scenario{name: "receiver not ready", names: []string{"receiver_not_ready"}},
+			client:   []string{"-k", "send"},
+			// 20.48 ms.
+			server: []string{"-k", "send", "-m", "22", "-l", "30"},
+			spoil:  signalServer,
+		},
+		{
+			scenario: scenario{name: "link down and up", names: []string{"link_down"}},
+			peer:     []string{"link_down"},
+			client:   []string{"-k", "ping"},
+			spoil:    flap,
+		},
+		{
+			// 64 KiB take more than 100 ms.
+			scenario: scenario{name: "rate limit", names: []string{"network_delay"}},
+			client:   []string{"-k", "write", "-b", "65536", "-i", "50000"},
+			spoil:    impair("rate 4mbit"),
+		},
+		{
+			scenario: scenario{name: "peer stopped", names: []string{"peer_late"}, lead: turns},
+			peer:     []string{"poller_stopped"},
+			client:   []string{"-k", "ping"},
+			spoil:    stopServer,
+		},
+		{
+			scenario: scenario{name: "peer late", names: []string{"peer_late"}, lead: turns},
+			peer:     []string{"application_late"},
+			client:   []string{"-k", "ping"},
+			server:   []string{"-k", "ping", "-a", "8000"},
+			spoil:    signalServer,
+		},
+		{
+			scenario: scenario{name: "registration storm", names: []string{"memory_registration"}},
+			client:   []string{"-k", "write", "-r", strconv.Itoa(256 << 20)},
+			spoil:    signalClient,
+		},
+		{
+			scenario: scenario{name: "rxe poller throttled", names: []string{"poller_throttled"}, takesProcessor: true},
+			client:   []string{"-k", "write", "-p", "-i", "0"},
+			spoil:    throttleClient,
+		},
+		{
+			// The hog is of a higher priority: the client waits for some 40 ms each
+			// time.
+			scenario: scenario{name: "rxe poller preempted", names: []string{"poller_preempted"}, takesProcessor: true},
+			client:   []string{"-k", "write", "-p", "-i", "0"},
+			before:   []string{"nice", "-n", "10"},
+			spoil:    hogClient,
+		},
+	}
+}
+
+// impair puts a netem discipline on the wire.
+func impair(netem string) func(context.Context, *pair) (func() error, error) {
+	return func(ctx context.Context, _ *pair) (func() error, error) {
+		if err := wire.Impair(ctx, netem); err != nil {
+			return nil, err
+		}
+		return func() error { return wire.Clear(context.WithoutCancel(ctx)) }, nil
+	}
+}
+
+// turns is for how long two ends take turns before one is late: that means something
+// of those that did so for a while.
+const turns = 13 * time.Second
+
+// signalServer and signalClient tell one end to do what it does wrong.
+func signalServer(_ context.Context, p *pair) (func() error, error) {
+	return nil, syscall.Kill(p.server.PID, syscall.SIGUSR1)
+}
+
+func signalClient(_ context.Context, p *pair) (func() error, error) {
+	return nil, syscall.Kill(p.client.PID, syscall.SIGUSR1)
+}
+
+// stopServer stops the process of the server.
+func stopServer(_ context.Context, p *pair) (func() error, error) {
+	undo := func() error { return syscall.Kill(p.server.PID, syscall.SIGCONT) }
+	return undo, syscall.Kill(p.server.PID, syscall.SIGSTOP)
+}
+
+// throttleClient puts the client into a cgroup that may use a third of a processor.
+func throttleClient(ctx context.Context, p *pair) (func() error, error) {
+	return throttle(ctx, p.client)
+}
+
+// hogClient runs a busy program beside the client, on the only processor.
+func hogClient(ctx context.Context, _ *pair) (func() error, error) {
+	busy, err := launch.Start(ctx, "hog.log", "sh", "-c", "while :; do :; done")
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		busy.Stop()
+		_ = busy.Wait() // It ends by a signal.
+		return nil
+	}, nil
+}
+
+// outage is how long the link is down: less than the device tries again for.
+const outage = time.Second
+
+// flap takes the link down and up again.
+func flap(ctx context.Context, _ *pair) (func() error, error) {
+	if err := wire.SetInterface(wire.ClientNetdev, false); err != nil {
+		return nil, err
+	}
+	err := launch.Sleep(ctx, outage)
+	if err := wire.SetInterface(wire.ClientNetdev, true); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, wire.Restore(ctx)
+}
+
+// peerDevice is the name of the device of the server.
+func (s *rxeScenario) peerDevice() string { return s.device() + "_peer" }
+
+// wronglySaid are the verdicts on the device of the server that are wrong.
+func (s *rxeScenario) wronglySaid(of []record) []record {
+	return slices.DeleteFunc(slices.Clone(of), func(r record) bool { return slices.Contains(s.peer, r.cause) })
+}

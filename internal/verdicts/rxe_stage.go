@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/wire"
+	"github.com/rdmaradar/rdmaradar/internal/launch"
+)
+
+const (
+	// rxeReadyLimit bounds the start of a collector on an emulated CPU.
+	rxeReadyLimit = 3 * time.Minute
+	// pairLimit bounds how long two ends need to connect.
+	pairLimit = time.Minute
+	// meeting is how long the collector is given to find the library of the devices.
+	meeting = 10 * time.Second
+)
+
+// rxeStage is where scenarios are played in the guest: two devices are made for each, so
+// that verdicts are told apart by them.
+type rxeStage struct {
+	stage
+	// programs is the directory of the collector and of the two ends.
+	programs string
+	scenes   []rxeScenario
+}
+
+// play runs every scenario once, in a random order. One that cannot be played does not
+// keep the others from it.
+func (s *rxeStage) play(ctx context.Context, number int, random *rand.Rand) ([]*outcome, error) {
+	order := slices.Clone(s.scenes)
+	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	var outcomes []*outcome
+	var failed []error
+	for i := range order {
+		o, err := s.inject(ctx, &order[i])
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", order[i].name, err))
+			fmt.Printf("%d  FAILED %s: %s\n", number, order[i].name, err)
+			continue
+		}
+		o.print(number)
+		outcomes = append(outcomes, o)
+	}
+	return outcomes, errors.Join(failed...)
+}
+
+// introduce lets the collector meet the library.
+func (s *rxeStage) introduce(ctx context.Context) error {
+	first := rxeScenario{scenario: scenario{name: "first", names: []string{nothing}}}
+	return s.beside(ctx, &first, func(*pair) error { return launch.Sleep(ctx, meeting) })
+}
+
+// inject plays one scenario and waits for what is said of it.
+func (s *rxeStage) inject(ctx context.Context, played *rxeScenario) (*outcome, error) {
+	o := &outcome{scenario: &played.scenario}
+	err := s.beside(ctx, played, func(p *pair) error { return s.watch(ctx, o, played, p) })
+	if err != nil {
+		return nil, err
+	}
+	o.verdicts = append(o.verdicts, played.wronglySaid(s.said[played.peerDevice()])...)
+	slices.SortStableFunc(o.verdicts, func(a, b record) int { return a.came.Compare(b.came) })
+	return o, nil
+}
+
+// beside does something while the two ends of a scenario run.
+func (s *rxeStage) beside(ctx context.Context, played *rxeScenario, do func(*pair) error) (err error) {
+	if err := wire.AddDevices(ctx, played.device(), played.peerDevice()); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, wire.RemoveDevices(context.WithoutCancel(ctx), played.device(), played.peerDevice()))
+	}()
+	if err := launch.Sleep(ctx, settling); err != nil {
+		return err
+	}
+	p, err := s.start(ctx, played)
+	if err != nil {
+		return err
+	}
+	err = do(p)
+	return errors.Join(err, p.stop())
+}
+
+// start starts both ends.
+func (s *rxeStage) start(ctx context.Context, played *rxeScenario) (*pair, error) {
+	program := filepath.Join(s.programs, "pair")
+	index := strconv.Itoa(wire.GIDIndex)
+	server, err := launch.Start(ctx, played.peerDevice()+".log", program, append(played.server, played.peerDevice(), index)...)
+	if err != nil {
+		return nil, err
+	}
+	p := &pair{server: server}
+	if err := server.AwaitLine(ctx, "listens", pairLimit); err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	words := slices.Concat(played.before, []string{program}, played.client, []string{played.device(), index, wire.ServerAddress})
+	p.client, err = launch.Start(ctx, played.device()+".log", words[0], words[1:]...)
+	if err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	if err := p.client.AwaitLine(ctx, "runs", pairLimit); err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	return p, nil
+}
+
+// stop ends both, the client first, and says which had ended by itself.
+func (p *pair) stop() error {
+	var errs []error
+	for _, end := range []*launch.Child{p.client, p.server} {
+		if end == nil {
+			continue
+		}
+		if end.Ended() {
+			errs = append(errs, errors.Join(errors.New("an end of the connection ended early"), end.Wait()))
+		}
+	}
+	for _, end := range []*launch.Child{p.client, p.server} {
+		if end != nil {
+			end.Stop()
+			_ = end.Wait() // It ends by a signal, or as its peer is gone.
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *rxeStage) watch(ctx context.Context, o *outcome, played *rxeScenario, p *pair) error {
+	if err := launch.Sleep(ctx, played.quiet()); err != nil {
+		return err
+	}
+	before, err := waitedOf(p.client.PID)
+	if err != nil {
+		return err
+	}
+	o.injected = time.Now()
+	if played.spoil != nil {
+		undo, err := played.spoil(ctx, p)
+		if err != nil {
+			return err
+		}
+		if undo != nil {
+			defer func() {
+				if err := undo(); err != nil {
+					fmt.Fprintf(os.Stderr, "verdicts: %s: %s\n", played.name, err)
+				}
+			}()
+		}
+	}
+	return s.listen(ctx, o, func() (time.Duration, error) {
+		now, err := waitedOf(p.client.PID)
+		return now - before, err
+	})
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// What the guest leaves is what the host scores.
+func TestOutcomesOfTheGuest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), rxeResult)
+	played := rxeScenarios()
+	injected := time.Now().Round(0)
+	outcomes := []*outcome{
+		{scenario: &played[0].scenario, injected: injected},
+		{scenario: &played[1].scenario, injected: injected, verdicts: []record{{
+			device: "v_x", cause: "packet_loss", confidence: "likely", state: "open", body: "QP", came: injected.Add(time.Second),
+		}}},
+	}
+	require.NoError(t, writeOutcomes(path, outcomes))
+	read, err := readOutcomes(path)
+	require.NoError(t, err)
+	require.Len(t, read, 2)
+	for i, o := range read {
+		assert.Equal(t, outcomes[i].scenario.name, o.scenario.name)
+		assert.Equal(t, outcomes[i].first(), o.first())
+		assert.Equal(t, outcomes[i].isLie(), o.isLie())
+		assert.InDelta(t, outcomes[i].seconds(), o.seconds(), 1e-9)
+	}
+
+	require.NoError(t, os.WriteFile(path, []byte(`[{"Scenario":"of another version"}]`), 0o644))
+	_, err = readOutcomes(path)
+	assert.ErrorContains(t, err, "no scenario")
+}
+
+// Verdicts are told apart by the names of the devices.
+func TestScenariosHaveDevicesOfTheirOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range scenarios() {
+		assert.False(t, seen[s.device()], s.name)
+		seen[s.device()] = true
+	}
+	for _, s := range rxeScenarios() {
+		for _, device := range []string{s.device(), s.peerDevice()} {
+			assert.False(t, seen[device], s.name)
+			seen[device] = true
+		}
+	}
+}
+
+func TestOfThePeerOnlyWhatIsWrongCounts(t *testing.T) {
+	s := rxeScenario{peer: []string{"application_late"}}
+	said := []record{{cause: "application_late"}, {cause: "hang"}}
+	assert.Equal(t, said[1:], s.wronglySaid(said))
+	assert.Len(t, said, 2)
+}
+
+func TestChoice(t *testing.T) {
+	all, err := newChoice("")
+	require.NoError(t, err)
+	assert.Len(t, all.ofHost(), len(scenarios()))
+	assert.Len(t, all.ofGuest(), len(rxeScenarios()))
+	netem, err := newChoice("^netem")
+	require.NoError(t, err)
+	assert.Empty(t, netem.ofHost())
+	assert.Len(t, netem.ofGuest(), 2)
+
+	t.Setenv("VERDICT_ONLY", "(")
+	_, err = choiceFrom("VERDICT_ONLY")
+	assert.ErrorContains(t, err, "VERDICT_ONLY")
+}
