@@ -29,8 +29,9 @@ type coreSide struct {
 }
 
 // coreLosses are QPs, regions and sums of registrations that found no room, calls
-// whose outcome was not seen, and events that found the ring buffer full.
-type coreLosses struct{ qps, calls, events, regions, registrations, regionCalls uint64 }
+// whose outcome was not seen, events that found the ring buffer full, and runs of
+// programs that the kernel skipped.
+type coreLosses struct{ qps, calls, events, regions, registrations, regionCalls, skipped uint64 }
 
 func (l coreLosses) plus(other coreLosses) coreLosses {
 	return coreLosses{
@@ -167,7 +168,18 @@ func (s *coreSide) losses() coreLosses {
 		regions:       s.read(bpf.ResourcesVarRegionsFull),
 		registrations: s.read(bpf.ResourcesVarRegisteredFull),
 		regionCalls:   s.read(bpf.ResourcesVarRegionCallsLost),
+		skipped:       s.skipped(),
 	}
+}
+
+// skipped is how many runs of the programs the kernel skipped.
+func (s *coreSide) skipped() uint64 {
+	var n skips
+	n.addPrograms(s.collection.Programs)
+	for _, l := range s.links {
+		n.others += linkMisses(l)
+	}
+	return n.others
 }
 
 // find returns what is known of a QP of a device, whoever owns it.

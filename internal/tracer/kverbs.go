@@ -178,11 +178,9 @@ func (k *kernelVerbs) drop(module string) {
 	if d == nil {
 		return
 	}
-	entries, returns := d.skipped()
 	k.mu.Lock()
 	delete(k.drivers, module)
-	k.gone.entries += entries
-	k.gone.returns += returns
+	k.gone = k.gone.plus(d.skipped())
 	k.mu.Unlock()
 	none := k.tracker.libraries.store64(d.cookie, unsafe.Offsetof(bpf.TrackerLibrary{}.AttachedNs), 0)
 	if err := errors.Join(none, d.close(), k.freeLibrary(d.cookie)); err != nil {

@@ -7,21 +7,15 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
-// skips are runs of programs that the kernel skipped: those of entries, and of
-// returns for which nothing made up.
-type skips struct{ entries, returns uint64 }
-
-// countSkipped looks at how many runs the kernel skipped. Where a return was
-// skipped and nothing made up for it, completions may have gone by: no queue of
+// countSkipped looks at how many runs the kernel skipped. Where a call was skipped,
+// or a return and nothing made up for it, completions may have gone by: no queue of
 // a consumer in the kernel is certain any more.
 func (k *kernelVerbs) countSkipped() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.gone
+	now := k.gone.plus(k.side.skipped())
 	for _, d := range k.drivers {
-		entries, returns := d.skipped()
-		now.entries += entries
-		now.returns += returns
+		now = now.plus(d.skipped())
 	}
 	var madeUp uint64
 	if err := k.side.collection.Variables[bpf.KverbsVarMadeUp].Get(&madeUp); err != nil {
@@ -29,12 +23,11 @@ func (k *kernelVerbs) countSkipped() error {
 	}
 	now.returns -= min(now.returns, madeUp)
 	before := k.total
-	k.total.entries = max(k.closed.entries+now.entries, before.entries)
-	k.total.returns = max(k.closed.returns+now.returns, before.returns)
-	if k.total.returns == before.returns {
+	k.total = k.closed.plus(now).noLess(before)
+	if k.total.returns == before.returns && k.total.calls == before.calls {
 		return nil
 	}
-	return k.side.collection.Variables[bpf.KverbsVarSkippedRuns].Set(uint32(k.total.returns))
+	return k.side.collection.Variables[bpf.KverbsVarSkippedRuns].Set(uint32(k.total.returns + k.total.calls))
 }
 
 // addLosses names what was lost, by reason.
@@ -43,6 +36,7 @@ func (k *kernelVerbs) addLosses(to map[string]uint64) {
 	defer k.mu.RUnlock()
 	to["kernel_entry_skipped"] = k.total.entries
 	to["kernel_return_skipped"] = k.total.returns
+	to["kernel_probe_skipped"] += k.total.others
 }
 
 // probeInfo describes the probes.

@@ -17,9 +17,11 @@ import (
 type probedDriver struct {
 	driver
 	cookie uint32
-	// links are how the functions are attached: "fentry" or "kprobe".
-	how   string
-	links []link.Link
+	// links are how the functions are attached: "fentry" or "kprobe", programs the
+	// names of what they run.
+	how      string
+	links    []link.Link
+	programs []string
 	// collections are the traced programs, one for each function.
 	collections []*ebpf.Collection
 }
@@ -66,7 +68,7 @@ func (s *kverbsSide) trace(ctx context.Context, d *probedDriver) error {
 			if err != nil {
 				return fmt.Errorf("fentry and fexit of %s: %w", function, err)
 			}
-			d.links = append(d.links, l)
+			d.attached(l, name)
 		}
 	}
 	return nil
@@ -102,15 +104,20 @@ func (s *kverbsSide) probe(ctx context.Context, d *probedDriver) error {
 			if err != nil {
 				return kprobeError(function, err)
 			}
-			d.links = append(d.links, l)
+			d.attached(l, name)
 		}
 	}
 	return nil
 }
 
+func (d *probedDriver) attached(l link.Link, program string) {
+	d.links = append(d.links, l)
+	d.programs = append(d.programs, program)
+}
+
 func (d *probedDriver) close() error {
 	err := closeLinks(d.links)
-	d.links = nil
+	d.links, d.programs = nil, nil
 	for _, c := range d.collections {
 		c.Close()
 	}
@@ -123,35 +130,14 @@ func (d *probedDriver) names() []string {
 	return slices.DeleteFunc(slices.Clone(d.functions[:]), func(name string) bool { return name == "" })
 }
 
-// skipped counts the runs that the kernel skipped: of entries, and of returns
-// that a second program may have made up for.
-func (d *probedDriver) skipped() (entries, returns uint64) {
+// skipped counts the runs of its own programs that the kernel skipped, and the hits
+// of its kprobes that reached none.
+func (d *probedDriver) skipped() (n skips) {
 	for _, c := range d.collections {
-		for name, program := range c.Programs {
-			stats, err := program.Stats()
-			if err != nil {
-				continue
-			}
-			switch {
-			case traceType(name) == ebpf.AttachTraceFEntry:
-				entries += stats.RecursionMisses
-			case name == bpf.KverbsProgTracePostSendExit || name == bpf.KverbsProgTracePollCqExit:
-				returns += stats.RecursionMisses
-			}
-		}
+		n.addPrograms(c.Programs)
 	}
-	if d.how != "kprobe" {
-		return entries, returns
+	for i, l := range d.links {
+		n.add(d.programs[i], linkMisses(l))
 	}
-	for _, l := range d.links {
-		info, err := l.Info()
-		if err != nil {
-			continue
-		}
-		// Before Linux 6.7 the kernel does not tell.
-		if event := info.PerfEvent(); event != nil && event.Kprobe() != nil {
-			returns += event.Kprobe().Missed
-		}
-	}
-	return entries, returns
+	return n
 }

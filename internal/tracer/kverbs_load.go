@@ -204,6 +204,19 @@ func (s *kverbsSide) learnDrains() error {
 	return nil
 }
 
+// skipped counts the runs of the programs that do not depend on a driver, those for
+// kprobes on verbs of all drivers included, that the kernel skipped.
+func (s *kverbsSide) skipped() (n skips) {
+	n.addPrograms(s.collection.Programs)
+	if s.probed != nil {
+		n.addPrograms(s.probed.Programs)
+	}
+	for _, l := range s.links {
+		n.others += linkMisses(l)
+	}
+	return n
+}
+
 func (s *kverbsSide) close() error {
 	err := closeLinks(s.links)
 	s.links = nil

@@ -28,7 +28,7 @@ func TestKernelVerbsWithoutCore(t *testing.T) {
 	}
 	losses := map[string]uint64{}
 	k.addLosses(losses)
-	if n, ok := losses["kernel_return_skipped"]; !ok || n != 0 || len(losses) != 2 {
+	if n, ok := losses["kernel_return_skipped"]; !ok || n != 0 || len(losses) != 3 {
 		t.Errorf("losses %v", losses)
 	}
 	k.closeAll()

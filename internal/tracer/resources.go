@@ -122,6 +122,7 @@ func (r *resources) addLosses(to map[string]uint64) {
 	to["region_map_full"] = lost.regions
 	to["registration_map_full"] = lost.registrations
 	to["registration_not_followed"] = lost.regionCalls
+	to["kernel_probe_skipped"] += lost.skipped
 }
 
 // probeInfo describes the probes, false when there are none.

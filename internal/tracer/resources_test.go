@@ -31,7 +31,7 @@ func TestResourcesWithoutCore(t *testing.T) {
 	}
 	losses := map[string]uint64{}
 	r.addLosses(losses)
-	if n, ok := losses["kernel_qp_map_full"]; !ok || n != 0 || len(losses) != 6 {
+	if n, ok := losses["kernel_qp_map_full"]; !ok || n != 0 || len(losses) != 7 {
 		t.Errorf("losses %v", losses)
 	}
 }
