@@ -265,7 +265,7 @@ func TestHelperTracer(t *testing.T) {
 // A tracer that is killed leaves no program behind, and the workload goes on.
 func TestKilledTracerLeavesNothing(t *testing.T) {
 	beside(t)
-	w := startWorkload(t, "nccl", "--seconds", "4")
+	w := startWorkload(t, "nccl", "--seconds", "100")
 	w.waitReady()
 	w.release()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -295,6 +295,7 @@ func TestKilledTracerLeavesNothing(t *testing.T) {
 	if n := left(t, held); n > 0 {
 		t.Errorf("%d programs are left of %d", n, len(held))
 	}
+	w.stop()
 	w.wait()
 }
 

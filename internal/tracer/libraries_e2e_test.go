@@ -149,7 +149,11 @@ func keepMapped(dir, provider string) (stop func(), err error) {
 	for range 2000 {
 		if _, err := os.Stat(ready); err == nil {
 			// Stopped it takes no time from those that are observed.
-			return stop, command.Process.Signal(syscall.SIGSTOP)
+			if err := command.Process.Signal(syscall.SIGSTOP); err != nil {
+				stop()
+				return nil, err
+			}
+			return stop, nil
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -321,7 +321,7 @@ func TestExcludedDeviceOfRunningProcess(t *testing.T) {
 		TakesDevice: func(name string) bool { return name != "sim1" },
 	})
 	collected := collect(tr)
-	w := startWorkload(t, "two-devices", "--seconds", "3.5", "--rate", "5000", "--latency-us", "3000")
+	w := startWorkload(t, "two-devices", "--seconds", "60", "--rate", "5000", "--latency-us", "3000")
 	w.release()
 	for range 3 {
 		time.Sleep(time.Second)
@@ -345,6 +345,7 @@ func TestExcludedDeviceOfRunningProcess(t *testing.T) {
 			t.Error("no queue of the device that is taken is listed")
 		}
 	}
+	w.stop()
 	w.wait()
 	collected.mu.Lock()
 	defer collected.mu.Unlock()

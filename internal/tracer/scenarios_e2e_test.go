@@ -138,26 +138,18 @@ func (r *run) checkLatePoller(pairs []pair) {
 // completion sites.
 func reachSites(t *testing.T, tr *tracer.Tracer) {
 	t.Helper()
-	for range 10 {
-		w := startWorkload(t, "nccl", "--seconds", "1.5")
-		w.waitReady()
-		w.release()
-		w.wait()
-		if simMode(t, tr) == "site" {
-			return
-		}
-	}
-	t.Fatalf("poll_cq of the simulator is still observed by %s", simMode(t, tr))
+	w := startWorkload(t, "nccl", "--seconds", "60")
+	w.waitReady()
+	w.release()
+	waitForMode(t, tr, "site")
+	w.stop()
+	w.wait()
 }
 
 func simMode(t *testing.T, tr *tracer.Tracer) string {
 	t.Helper()
-	for _, probe := range snapshot(t, tr).Probes {
-		if probe.Provider == "verbsim" && slices.Contains(probe.Functions, "poll_cq") {
-			return probe.Mode
-		}
-	}
-	return "nothing"
+	s := snapshot(t, tr)
+	return simProbe(t, &s).Mode
 }
 
 // checkHistogram demands that the kernel side put every duration into the

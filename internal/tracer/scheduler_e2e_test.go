@@ -78,7 +78,7 @@ func TestSchedulingOfStoppedPoller(t *testing.T) {
 	beside(t)
 	tr := startTracer(t, everything)
 	collected := collect(tr)
-	w := startWorkload(t, "slow-device", append([]string{"--seconds", "2"}, oneSpinner...)...)
+	w := startWorkload(t, "slow-device", append([]string{"--seconds", "60"}, oneSpinner...)...)
 	w.waitReady()
 	r := &run{t: t, collected: collected, before: snapshot(t, tr), started: time.Now()}
 	w.release()
@@ -89,6 +89,7 @@ func TestSchedulingOfStoppedPoller(t *testing.T) {
 		time.Sleep(held)
 		w.signal(syscall.SIGCONT)
 	}
+	w.stop()
 	r.finish(tr, w)
 	r.checkScheduling()
 	stopped := r.countScheduling(func(c *verbs.Completion, s *verbs.Scheduling) bool {

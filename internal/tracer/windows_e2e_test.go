@@ -183,7 +183,7 @@ func waitForSuspicion(t *testing.T, tr *tracer.Tracer, times int) {
 func waitForMode(t *testing.T, tr *tracer.Tracer, wanted ...string) string {
 	t.Helper()
 	mode := ""
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(40 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		s := snapshot(t, tr)
 		if mode = simProbe(t, &s).Mode; slices.Contains(wanted, mode) {
 			return mode
