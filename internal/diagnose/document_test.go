@@ -31,8 +31,8 @@ func TestCausesAreDocumented(t *testing.T) {
 const documentHead = `# Causes
 
 Why work requests are slow, as verdicts name it (` + "`rdma.slow.cause`" + `). Every cause is judged by itself for the slow requests of one queue
-pair and the second around them; the most confident one is named, before it one that is as confident and brings it about; others that are as confident put it in
-doubt.
+pair and the second around them. The most confident one is named, or one that is as confident and brings that one about; others that
+are as confident put it in doubt.
 
 - ` + "`certain`" + `: what happened was counted or measured itself, in the same window, and accounts for the time.
 - ` + "`likely`" + `: what is known fits it and, as far as is known, nothing else.
