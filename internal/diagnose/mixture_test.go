@@ -20,6 +20,9 @@ func mixed(network, host *Burst) *Burst {
 	b.Start, b.End = network.Start, network.End
 	b.Counters, b.Events, b.Baseline = network.Counters, network.Events, network.Baseline
 	b.Completions, b.HasCompletions = network.Completions, network.HasCompletions
+	// What the device counted may be of others that were slow.
+	b.Neighbours.Slow = max(b.Neighbours.Slow, network.Neighbours.Slow)
+	b.Neighbours.SlowOfPeer = max(b.Neighbours.SlowOfPeer, network.Neighbours.SlowOfPeer)
 	device := *network.Device
 	device.PCIAddress = host.Device.PCIAddress
 	b.Device = &device
