@@ -15,10 +15,10 @@ func badCableCause() Cause {
 		Against: []string{
 			"The port counted no physical error.",
 			"Nothing was sent again, and the link did not train again.",
-			"The retransmissions do not fit the slow requests; see packet_loss.",
+			"The retransmissions do not fit the slow requests, or are more than the errors; see packet_loss.",
 			"The poller was off its CPU, or polls found completions late.",
 		},
-		CannotTell:   "which end of the link is bad; nor of a cable further on, whose loss is packet_loss here.",
+		CannotTell:   "which end of the link is bad, as a port counts what it receives; whether what was broken is what was lost: it is never certain. Nor a cable further on, whose loss is packet_loss here.",
 		Confirm:      "`ethtool -S INTERFACE | grep -E 'symbol_err|crc_errors|corrected_bits'` or `perfquery` grows on this port and not on its neighbours; `mlxlink -d DEVICE -m -c` shows the transceiver.",
 		Remedy:       "Clean or replace the cable or transceiver of this port; when the errors stay, change the port at the switch, then the NIC.",
 		Source:       []string{"https://docs.kernel.org/networking/device_drivers/ethernet/mellanox/mlx5/counters.html", "https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband"},
@@ -59,9 +59,11 @@ func judgeBadCable(b *Burst) Judgement {
 		c.Confidence = Possible
 		return c.is(Possible, 0)
 	}
+	// That what was lost is what was broken is not seen.
+	c.limit(Likely)
 	confidence, explains := c.weighLoss(r)
 	if errors < r.all() {
-		c.opposes(Likely, "errors", "there were fewer errors than retransmissions")
+		c.opposes(Possible, "errors", "there were fewer errors than retransmissions")
 	}
 	return c.is(confidence, explains)
 }
@@ -76,4 +78,13 @@ func (c *networkCase) notePhysicalErrors() (errors float64, read bool) {
 		}
 	}
 	return errors, read
+}
+
+// weighPhysicalErrors notes that a bad cable may be why packets were lost, where the port
+// counted as many errors.
+func (c *networkCase) weighPhysicalErrors(r retransmissions) {
+	aside := *c
+	if errors, _ := aside.notePhysicalErrors(); errors >= r.all() {
+		c.opposes(Likely, "errors", "the port counted %s: see bad_cable", amount(errors, "physical error"))
+	}
 }

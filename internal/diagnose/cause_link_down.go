@@ -90,9 +90,12 @@ func (c *networkCase) recovered(outages []outage) time.Duration {
 // without the time of it.
 func (c *networkCase) judgeCountedDowns(inactive bool) Judgement {
 	c.misses(Likely, "when the link went down")
-	if r := newRetransmissions(c.Counters); inactive || r.timeouts > 0 {
+	unanswered, _ := c.failed(statusRetryExceeded)
+	waits := len(c.Stuck) > 0 || unanswered > 0
+	if r := newRetransmissions(c.Counters); r.timeouts > 0 || inactive && waits {
 		return c.is(Likely, 1)
 	}
+	// What came through came before the link went down, or after it.
 	return c.is(Possible, 0)
 }
 

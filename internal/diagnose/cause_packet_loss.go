@@ -16,6 +16,7 @@ func packetLossCause() Cause {
 			"The retransmissions are too few, or take too short or too long.",
 			"The peer had no receive posted as often: it then drops what follows.",
 			"All requests were slow: the path may only take longer than the timeout.",
+			"The port counted as many physical errors: see bad_cable.",
 			"The poller was off its CPU, or polls found completions late.",
 		},
 		CannotTell:   "where they were lost: a full switch buffer, a bad cable further on, or a wrong priority that is not lossless.",
@@ -41,6 +42,7 @@ func judgePacketLoss(b *Burst) Judgement {
 		c.opposes(None, "delays", "all requests took %s, longer than the timeout: they were sent again in vain", short(median(c.delays)))
 		return c.not()
 	}
+	c.weighPhysicalErrors(r)
 	return c.is(c.weighLoss(r))
 }
 

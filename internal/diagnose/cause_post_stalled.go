@@ -94,19 +94,33 @@ func (o *opinion) weighPoster(b *Burst, l lateness) {
 			held += min(c.PosterScheduling.Stopped, posting(c))
 		}
 	}
-	switch {
-	case ratio(held, l.Time) >= half:
-		o.opposes(Possible, "poster.stopped", "the posting thread was stopped for %s of it", percent(ratio(held, l.Time)))
+	if part := ratio(held, l.Time); part >= aPart {
+		ceiling := Likely
+		if part >= half {
+			ceiling = Possible
+		}
+		o.opposes(ceiling, "poster.stopped", "the posting thread was stopped for %s of it", percent(part))
+	}
+	switch part := ratio(waited, l.Time); {
 	case !known:
 		o.misses(Likely, "what the kernel did with the posting thread meanwhile")
-	case ratio(waited, l.Time) < half:
+	case part < aPart && ratio(held, l.Time) < aPart:
 		o.supports("poster.runnable", "the posting thread was not preempted: it waited for a lock or for the doorbell")
+	case part >= half:
+		o.weighPreempted(b, l, part)
+	}
+}
+
+// weighPreempted notes for how much of it the posting thread had no CPU, and whether that
+// was because of a quota.
+func (o *opinion) weighPreempted(b *Burst, l lateness, part float64) {
+	switch {
 	case b.Throttling == nil:
 		o.misses(Possible, missingThrottling)
 	case b.throttles(l) >= aPart:
 		o.opposes(Possible, "cgroup.throttled", "the CPU quota of the poller's cgroup took %s away", short(b.Throttling.Time))
 	default:
-		o.supports("poster.runnable", "the posting thread wanted a CPU and had none for %s of it", percent(ratio(waited, l.Time)))
+		o.supports("poster.runnable", "the posting thread wanted a CPU and had none for %s of it", percent(part))
 		o.Remedy = "Give the posting thread a CPU of its own: it lost its CPU inside of post_send."
 	}
 }

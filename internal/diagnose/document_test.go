@@ -31,17 +31,19 @@ func TestCausesAreDocumented(t *testing.T) {
 const documentHead = `# Causes
 
 Why work requests are slow, as verdicts name it (` + "`rdma.slow.cause`" + `). Every cause is judged by itself for the slow requests of one queue
-pair and the second around them; the most confident one is named, and those as confident put it in doubt.
+pair and the second around them. The most confident one is named, or one that is as confident and brings that one about; others that
+are as confident put it in doubt.
 
 - ` + "`certain`" + `: what happened was counted or measured itself, in the same window, and accounts for the time.
 - ` + "`likely`" + `: what is known fits it and, as far as is known, nothing else.
 - ` + "`possible`" + `: something speaks for it, and others would look the same.
-- The cause ` + "`unknown`" + `: nothing speaks for any. The verdict says what was not known and would tell.
+- The cause ` + "`unknown`" + `: nothing speaks for any. The verdict says what would tell.
 
-Counters are those of [counters.md](counters.md): of the whole device, not of one queue pair. What they grew by is compared in number
-and in time with what was slow, before it is believed. Stages are those of [how it works](how-it-works.md#what-is-measured).
+Counters are those of [counters.md](counters.md): of the whole device, not of one queue pair, and what processes do that are not
+traced is in them as well. What they grew by is compared in number and in time with what was slow, before it is believed. One that
+was not read, or stands at its highest value, says nothing. Stages are those of [how it works](how-it-works.md#what-is-measured).
 
-This file is written from the table in ` + "`internal/diagnose`" + `; its test says how.
+This file is written from the table in ` + "`internal/diagnose`" + `, by its test with UPDATE_GOLDEN=1.
 
 `
 

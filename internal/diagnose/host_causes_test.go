@@ -113,6 +113,11 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 				}
 			}), "poller_preempted", Possible},
 			"stopped while it posts": {slowOnes(1, lookedAt(200*msec, 0, 5*usec, 0), while(verbs.Scheduling{Stopped: 200 * msec})), "poller_stopped", Possible},
+			"stopped for a third of it": {
+				with(slowOnes(2, lookedAt(200*msec, 0, 5*usec, 0)), func(b *Burst) {
+					b.Slow = append(b.Slow, slowOnes(1, lookedAt(200*msec, 0, 5*usec, 0), while(verbs.Scheduling{Stopped: 200 * msec})).Slow...)
+				}), "post_stalled", Likely,
+			},
 			"throttled while it posts": {
 				with(slowOnes(5, lookedAt(50*msec, 0, 5*usec, 0), while(verbs.Scheduling{Runnable: 50 * msec})), quota(5, 250*msec)), "poller_throttled", Possible,
 			},

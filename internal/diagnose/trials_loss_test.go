@@ -3,6 +3,7 @@ package diagnose
 import (
 	"time"
 
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -169,8 +170,8 @@ func badCableTrials() trials {
 	broken := inEthtool("rx_pcs_symbol_err_phy", 40)
 	return trials{
 		brings: []trial{
-			{"errors and gaps", nil, mlx5(broken, inHardware("packet_seq_err", 10)), "bad_cable", Certain},
-			{"InfiniBand errors and timeouts", slowBy(5, ackTimeout), mlx5(inPort("symbol_error", 9), inHardware("local_ack_timeout_err", 5)), "bad_cable", Certain},
+			{"errors and gaps", nil, mlx5(broken, inHardware("packet_seq_err", 10)), "bad_cable", Likely},
+			{"InfiniBand errors and timeouts", slowBy(5, ackTimeout), mlx5(inPort("symbol_error", 9), inHardware("local_ack_timeout_err", 5)), "bad_cable", Likely},
 			{"the link trained again", slowBy(1, 20*time.Millisecond), mlx5(inPort("link_error_recovery", 1)), "bad_cable", Possible},
 		},
 		against: []trial{
@@ -227,6 +228,7 @@ func linkDownTrials() trials {
 				}
 				flap(0, 20*time.Millisecond)(b)
 			}, softRoCE(), "link_down", Possible},
+			{"down since all came through", func(b *Burst) { b.Device.Port = &fabric.Port{Number: 1, State: "DOWN"} }, softRoCE(), "network_delay", Likely},
 			{"counted, and nothing was lost", nil, mlx5(inEthtool("link_down_events_phy", 1)), "link_down", Possible},
 		},
 	}
