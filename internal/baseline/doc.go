@@ -1,4 +1,3 @@
 // Package baseline learns what is usual for a kind of requests, so that it is not
-// called slow, and tells when the slowness of a kind began and ended. A kind is
-// whatever the caller tells apart; nothing here reads a clock.
+// called slow. A kind is whatever the caller tells apart; nothing here reads a clock.
 package baseline
