@@ -127,8 +127,8 @@ static void open_queues(struct side *s)
 	s->pd = check(ibv_alloc_pd(s->context), "ibv_alloc_pd");
 	s->channel = check(ibv_create_comp_channel(s->context), "ibv_create_comp_channel");
 	s->cq = check(ibv_create_cq(s->context, 2 * DEPTH, NULL, s->channel, 0), "ibv_create_cq");
-	char *buffer = mmap(NULL, MOST_BYTES, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *buffer =
+		mmap(NULL, MOST_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	check_zero(buffer == MAP_FAILED, "mmap");
 	s->mr = check(ibv_reg_mr(s->pd, buffer, MOST_BYTES,
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
@@ -153,11 +153,10 @@ static void exchange(struct side *s)
 		.address = (uintptr_t)s->mr->addr,
 	};
 
-	check_errno(ibv_query_gid(s->context, PORT, s->options.gid_index, &own.gid),
-		    "ibv_query_gid");
+	check_errno(ibv_query_gid(s->context, PORT, s->options.gid_index, &own.gid), "ibv_query_"
+										     "gid");
 	check_zero(write(s->peer, &own, sizeof(own)) != sizeof(own), "tell the peer");
-	check_zero(recv(s->peer, &s->remote, sizeof(s->remote), MSG_WAITALL) !=
-			   sizeof(s->remote),
+	check_zero(recv(s->peer, &s->remote, sizeof(s->remote), MSG_WAITALL) != sizeof(s->remote),
 		   "hear of the peer");
 }
 
@@ -249,7 +248,8 @@ static bool take(struct side *s)
 	check_zero(n < 0, "ibv_poll_cq");
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status) {
-			fprintf(stderr, "completion %d of opcode %d: %s\n", i, wc[i].opcode, ibv_wc_status_str(wc[i].status));
+			fprintf(stderr, "completion %d of opcode %d: %s\n", i, wc[i].opcode,
+				ibv_wc_status_str(wc[i].status));
 			exit(1);
 		}
 		if (wc[i].opcode & IBV_WC_RECV)
@@ -283,8 +283,11 @@ static void register_memory(struct side *s)
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	check_zero(memory == MAP_FAILED, "mmap");
 	struct ibv_mr *mr =
-		check(ibv_reg_mr(s->pd, memory, s->options.registers, IBV_ACCESS_LOCAL_WRITE),
-		      "ibv_reg_mr");
+		check(ibv_reg_mr(s->pd, memory, s->options.registers, IBV_ACCESS_LOCAL_WRITE), "ibv"
+											       "_re"
+											       "g_"
+											       "m"
+											       "r");
 	check_errno(ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
 
@@ -332,21 +335,42 @@ static enum kind kind_of(const char *name)
 
 static struct options parse(int argc, char **argv)
 {
-	struct options o = { .interval_us = 10000, .bytes = 64, .ack_timeout = 16, .min_rnr_timer = 12 };
+	struct options o = {
+		.interval_us = 10000, .bytes = 64, .ack_timeout = 16, .min_rnr_timer = 12
+	};
 	int option;
 
 	while ((option = getopt(argc, argv, "k:b:i:t:m:pl:a:r:")) != -1) {
 		switch (option) {
-		case 'k': o.kind = kind_of(optarg); break;
-		case 'b': o.bytes = strtoul(optarg, NULL, 10); break;
-		case 'i': o.interval_us = strtol(optarg, NULL, 10); break;
-		case 't': o.ack_timeout = atoi(optarg); break;
-		case 'm': o.min_rnr_timer = atoi(optarg); break;
-		case 'p': o.spins = true; break;
-		case 'l': o.receive_late_ms = strtol(optarg, NULL, 10); break;
-		case 'a': o.answer_late_ms = strtol(optarg, NULL, 10); break;
-		case 'r': o.registers = strtoul(optarg, NULL, 10); break;
-		default: exit(2);
+		case 'k':
+			o.kind = kind_of(optarg);
+			break;
+		case 'b':
+			o.bytes = strtoul(optarg, NULL, 10);
+			break;
+		case 'i':
+			o.interval_us = strtol(optarg, NULL, 10);
+			break;
+		case 't':
+			o.ack_timeout = atoi(optarg);
+			break;
+		case 'm':
+			o.min_rnr_timer = atoi(optarg);
+			break;
+		case 'p':
+			o.spins = true;
+			break;
+		case 'l':
+			o.receive_late_ms = strtol(optarg, NULL, 10);
+			break;
+		case 'a':
+			o.answer_late_ms = strtol(optarg, NULL, 10);
+			break;
+		case 'r':
+			o.registers = strtoul(optarg, NULL, 10);
+			break;
+		default:
+			exit(2);
 		}
 	}
 	if (argc - optind < 2 || o.bytes > MOST_BYTES) {
