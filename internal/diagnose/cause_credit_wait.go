@@ -42,7 +42,7 @@ func judgeCreditWait(b *Burst) Judgement {
 	ticks, read := b.Counters.Grew(fabric.SourcePort, "port_xmit_wait")
 	sent, counted := b.Counters.Grew(fabric.SourcePort, "port_xmit_data")
 	if !read || !counted {
-		c.misses(None, "port_xmit_wait and port_xmit_data of the port")
+		c.misses(None, missingCredits)
 		return c.not()
 	}
 	if ticks == 0 {

@@ -1,13 +1,17 @@
 package diagnose
 
-import "time"
+import (
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
+)
 
 func networkDelayCause() Cause {
 	return Cause{
 		Name:    "network_delay",
 		Title:   "device, fabric or peer is slow",
 		Happens: "The completion comes late although this host's threads wait for it, and no counter of the device says why: the path is long or congested further on, its rate is limited, or the peer's NIC is slow.",
-		Needs:   "that the poller looked and found nothing, or took what came from other queue pairs, that it was on a CPU, and the transport counters of the device",
+		Needs:   "that the poller looked and found nothing, or took what came from other queue pairs, that it was on a CPU, the transport counters of the device, and the pauses or credits of its port",
 		For: []string{
 			"Most of the time that was not spent behind earlier work, polls found nothing; or other queue pairs on the same Completion Queue were polled and not slow.",
 			"The poller was on a CPU.",
@@ -46,6 +50,7 @@ func judgeNetworkDelay(b *Burst) Judgement {
 	c.limit(Likely)
 	c.needOnCPU()
 	c.weighTroubles()
+	c.weighUnread()
 	c.weighSpecific()
 	c.weighHeads()
 	c.weighPeer()
@@ -107,6 +112,23 @@ func (c *networkCase) weighTroubles() {
 	}
 	if quiet {
 		c.supports("counters", "no counter of the device says more")
+	}
+}
+
+// weighUnread notes that the port may have been stopped, where that was not counted.
+func (c *networkCase) weighUnread() {
+	if c.Device == nil || c.Device.Port == nil || c.software() {
+		return
+	}
+	switch c.Device.Port.LinkLayer {
+	case fabric.LinkLayerEthernet:
+		if !pfcPause(c.Counters, "rx").known {
+			c.misses(Possible, missingPauses)
+		}
+	case fabric.LinkLayerInfiniBand:
+		if _, read := c.Counters.Grew(fabric.SourcePort, "port_xmit_wait"); !read {
+			c.misses(Possible, missingCredits)
+		}
 	}
 }
 
