@@ -126,8 +126,11 @@ func (c *networkCase) weighUnread() {
 			c.misses(Possible, missingPauses)
 		}
 	case fabric.LinkLayerInfiniBand:
-		if _, read := c.Counters.Grew(fabric.SourcePort, "port_xmit_wait"); !read {
+		switch ticks, read := c.Counters.Grew(fabric.SourcePort, "port_xmit_wait"); {
+		case !read:
 			c.misses(Possible, missingCredits)
+		case ticks > 0 && c.Device.Port.RateBitsPerSecond <= 0:
+			c.opposes(Possible, "port_xmit_wait", "the port waited for credits for %.0f ticks, and its rate is not known", ticks)
 		}
 	}
 }
