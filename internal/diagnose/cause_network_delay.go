@@ -11,7 +11,7 @@ func networkDelayCause() Cause {
 		Name:    "network_delay",
 		Title:   "device, fabric or peer is slow",
 		Happens: "The completion comes late although this host's threads wait for it, and no counter of the device says why: the path is long or congested further on, its rate is limited, or the peer's NIC is slow.",
-		Needs:   "that the poller looked and found nothing, or took what came from other queue pairs, that it was on a CPU, the transport counters of the device, and the pauses or credits of its port",
+		Needs:   "that the poller looked and found nothing, or took what came from other queue pairs, that it was on a CPU, and the transport counters of the device",
 		For: []string{
 			"Most of the time that was not spent behind earlier work, polls found nothing; or other queue pairs on the same Completion Queue were polled and not slow.",
 			"The poller was on a CPU.",
@@ -20,7 +20,7 @@ func networkDelayCause() Cause {
 		},
 		Against: []string{
 			"The poller was off its CPU, or polls found completions late.",
-			"A counter moved that explains it: see the other causes.",
+			"A counter moved that explains it: see the other causes. Or pauses, or credits, of the port were not counted.",
 			"Requests were slow only behind earlier work of their queue.",
 			"Other queue pairs to the same peer are not slow.",
 		},
