@@ -20,9 +20,10 @@ func networkDelayCause() Cause {
 		},
 		Against: []string{
 			"The poller was off its CPU, or polls found completions late.",
-			"A counter moved that explains it: see the other causes. Or pauses, or credits, of the port were not counted.",
+			"A counter moved that explains it: see the other causes.",
 			"Requests were slow only behind earlier work of their queue.",
 			"Other queue pairs to the same peer are not slow.",
+			"Pauses of an Ethernet port, or credits of an InfiniBand one, were not counted.",
 		},
 		CannotTell: "device, fabric and peer from one another: that takes the peer's view. It is never certain.",
 		Confirm:    "Measure the same path with `ib_write_lat` on another queue pair, from here and from a neighbour, and look at the queues of the switches between.",
