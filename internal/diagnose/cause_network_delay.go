@@ -1,6 +1,10 @@
 package diagnose
 
-import "time"
+import (
+	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
+)
 
 func networkDelayCause() Cause {
 	return Cause{
@@ -19,6 +23,7 @@ func networkDelayCause() Cause {
 			"A counter moved that explains it: see the other causes.",
 			"Requests were slow only behind earlier work of their queue, or complete with a long run of others.",
 			"Other queue pairs to the same peer are not slow.",
+			"Pauses of an Ethernet port, or credits of an InfiniBand one, were not counted.",
 		},
 		CannotTell: "device, fabric and peer from one another: that takes the peer's view; of a poller that sleeps until it is told, a late completion from a late interrupt. It is never certain.",
 		Confirm:    "Measure the same path with `ib_write_lat` on another queue pair, from here and from a neighbour, and look at the queues of the switches between.",
@@ -46,6 +51,7 @@ func judgeNetworkDelay(b *Burst) Judgement {
 	c.limit(Likely)
 	c.needOnCPU()
 	c.weighTroubles()
+	c.weighUnread()
 	c.weighSpecific()
 	c.weighHeads()
 	c.weighRuns()
@@ -112,6 +118,26 @@ func (c *networkCase) weighTroubles() {
 	}
 	if quiet {
 		c.supports("counters", "no counter of the device says more")
+	}
+}
+
+// weighUnread notes that the port may have been stopped, where that was not counted.
+func (c *networkCase) weighUnread() {
+	if c.Device == nil || c.Device.Port == nil || c.software() {
+		return
+	}
+	switch c.Device.Port.LinkLayer {
+	case fabric.LinkLayerEthernet:
+		if !pfcPause(c.Counters, "rx").known {
+			c.misses(Possible, missingPauses)
+		}
+	case fabric.LinkLayerInfiniBand:
+		switch ticks, read := c.Counters.Grew(fabric.SourcePort, "port_xmit_wait"); {
+		case !read:
+			c.misses(Possible, missingCredits)
+		case ticks > 0 && c.Device.Port.RateBitsPerSecond <= 0:
+			c.opposes(Possible, "port_xmit_wait", "the port waited for credits for %.0f ticks, and its rate is not known", ticks)
+		}
 	}
 }
 

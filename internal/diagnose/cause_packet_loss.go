@@ -17,6 +17,7 @@ func packetLossCause() Cause {
 			"The peer had no receive posted as often: it then drops what follows.",
 			"All requests were slow: the path may only take longer than the timeout.",
 			"The port counted as many physical errors: see bad_cable.",
+			"Gaps may have been of queue pairs that were active and not slow: then it is not certain.",
 			"The poller was off its CPU, or polls found completions late.",
 		},
 		CannotTell:   "where they were lost: a full switch buffer, a bad cable further on, or a wrong priority that is not lossless.",

@@ -79,6 +79,8 @@ const (
 	missingThrottling = "whether the CPU quota of the thread's cgroup ran out"
 	missingSteal      = "whether a hypervisor took the CPU away"
 	missingNeighbours = "what the other queue pairs of the device did"
+	missingPauses     = "the pause counters of the port (ethtool -S)"
+	missingCredits    = "port_xmit_wait and port_xmit_data of the port"
 	missingOrder      = "whether the last receive was delivered before or after the last post"
 	missingThreads    = "which threads take the completions of the process's other queue pairs"
 	missingState      = "what the polling thread does"

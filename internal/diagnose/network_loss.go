@@ -21,7 +21,9 @@ func (c *networkCase) weighLoss(r retransmissions) (Confidence, float64) {
 	if n, _ := c.failed(statusRetryExceeded); n > 0 {
 		c.opposes(Possible, "status.retry_exc_err", "%s given up after several attempts", amount(float64(n), "request"))
 	}
-	if covers >= 1 && fits >= 0.8 && c.alone() {
+	// What follows a gap may be over so soon that others had it and were not slow.
+	own := c.alone() && (r.timeouts >= r.gaps || c.Neighbours.Active == 0)
+	if covers >= 1 && fits >= most && own {
 		return Certain, min(covers, fits)
 	}
 	return Likely, min(covers, fits)
@@ -37,13 +39,13 @@ func (c *networkCase) weighSize(r retransmissions) (fits float64) {
 		return 1
 	}
 	// The numbers are foreign: their product may be more than a duration holds.
-	most := time.Duration(min(r.gaps*float64(gapTime)+r.timeouts*4*float64(timeout), math.MaxInt64/2))
+	longest := time.Duration(min(r.gaps*float64(gapTime)+r.timeouts*4*float64(timeout), math.MaxInt64/2))
 	fits = 1
 	if late := c.lateness(); late > 0 {
-		fits = ratio(most, late)
+		fits = ratio(longest, late)
 	}
 	if fits < 0.5 {
-		c.opposes(Possible, "retransmissions.time", "they take %s at most, and %s were lost", short(most), short(c.lateness()))
+		c.opposes(Possible, "retransmissions.time", "they take %s at most, and %s were lost", short(longest), short(c.lateness()))
 	}
 	exact := r.timeouts > r.gaps && r.timeoutsName != "completer_retry_err"
 	if late := median(c.delays); exact && len(c.delays) > 0 && late < timeout*9/10 {

@@ -37,7 +37,7 @@ func globalPause(c *Counters, direction string) pause {
 func (c *networkCase) weighPause(p pause, did string) (Confidence, float64) {
 	switch {
 	case !p.known:
-		c.misses(None, "the pause counters of the port (ethtool -S)")
+		c.misses(None, missingPauses)
 		return None, 0
 	case p.frames == 0:
 		c.opposes(None, p.framesName, "no pause frame was %s", did)

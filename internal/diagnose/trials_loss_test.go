@@ -85,6 +85,8 @@ func packetLossTrials() trials {
 			{"soft-RoCE, three of two hundred", slowBy(3, 72*time.Millisecond), softRoCE(inHardware("completer_retry_err", 3)), "packet_loss", Certain},
 			{"counted over ten seconds, as many as are slow", over(10 * time.Second), mlx5(inHardware("packet_seq_err", 12)), "packet_loss", Likely},
 			{"it is not known what others did", func(b *Burst) { b.HasCompletions = false }, mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
+			{"gaps that healthy queue pairs may have had", neighbours(Neighbours{Active: 9}), mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
+			{"timeouts, which healthy queue pairs do not have", after(slowBy(10, ackTimeout+time.Millisecond), neighbours(Neighbours{Active: 9})), mlx5(inHardware("local_ack_timeout_err", 10)), "packet_loss", Certain},
 			{"other queue pairs lose as well", neighbours(Neighbours{Active: 9, Slow: 4, ActiveOfPeer: 2, SlowOfPeer: 1}), mlx5(inHardware("packet_seq_err", 30)), "packet_loss", Likely},
 		},
 		against: []trial{

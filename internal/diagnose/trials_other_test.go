@@ -55,6 +55,12 @@ func runsOf(requests uint32, usual float64) func(*Burst) {
 }
 
 func delayTrials() trials {
+	ofNIC := func(layer string) func(*Burst) {
+		return func(b *Burst) {
+			b.Device.PCIAddress, b.Device.Port = "0000:18:00.0", &fabric.Port{Number: 1, State: "ACTIVE", LinkLayer: layer}
+		}
+	}
+	transportOnly := counts{fabric.SourceHardware: mlx5()[fabric.SourceHardware]}
 	noScheduling := func(b *Burst) { each(b, func(r *verbs.Completion) { r.HasPollerScheduling = false }) }
 	halfAway := func(b *Burst) { each(b, func(r *verbs.Completion) { r.PollerScheduling.Runnable = r.Duration() / 2 }) }
 	busySibling := Neighbours{Active: 9, Slow: 2, ActiveOfPeer: 1, SlowOfPeer: 1, ActiveOfCQ: 8, SlowOfCQ: 1}
@@ -77,6 +83,9 @@ func delayTrials() trials {
 			{"the poller slept until it was told", told(WaitEvent), softRoCE(), "network_delay", Possible},
 			{"counters not read", nil, nil, "network_delay", Possible},
 			{"timeouts are not counted", nil, add(counts{}, inHardware("packet_seq_err", 0), inHardware("rnr_nak_retry_err", 0)), "network_delay", Possible},
+			{"pauses of an Ethernet NIC are not counted", ofNIC(fabric.LinkLayerEthernet), transportOnly, "network_delay", Possible},
+			{"pauses of an Ethernet NIC are counted", ofNIC(fabric.LinkLayerEthernet), mlx5(), "network_delay", Likely},
+			{"credits of an InfiniBand NIC are not counted", ofNIC(fabric.LinkLayerInfiniBand), transportOnly, "network_delay", Possible},
 			{"the poller's scheduling is not known", noScheduling, softRoCE(), "network_delay", Possible},
 			{"the poller was away for half of it, and looked", halfAway, softRoCE(), "network_delay", Possible},
 			{"all of it behind earlier work", behindOthers, softRoCE(), "network_delay", Possible},

@@ -123,7 +123,10 @@ func creditTrials() trials {
 	}
 	return trials{
 		brings: []trial{
-			{"more than it sent", onInfiniBand, waited(2e9, 1e9), "credit_wait", Likely},
+			// A tick is eight bytes of 50 GB/s.
+			{"as long as it was slow", onInfiniBand, waited(3e8, 1e9), "credit_wait", Likely},
+			{"nearly always", after(slowBy(150, 5*time.Millisecond), onInfiniBand), waited(6e9, 1e9), "credit_wait", Likely},
+			{"the rate is not known", after(onInfiniBand, func(b *Burst) { b.Device.PCIAddress, b.Device.Port.RateBitsPerSecond = "0000:18:00.0", 0 }), waited(3e8, 1e9), "credit_wait", Possible},
 		},
 		against: []trial{
 			{name: "never", burst: onInfiniBand, counters: waited(0, 1e9)},
@@ -132,8 +135,9 @@ func creditTrials() trials {
 		},
 		lookalikes: []trial{
 			{"a little, as always", onInfiniBand, waited(1e6, 1e9), "network_delay", Likely},
-			{"the port is full", onInfiniBand, waited(4e9, 11e9), "credit_wait", Possible},
-			{"only this one is slow", after(onInfiniBand, neighbours(Neighbours{Active: 20, Slow: 1, ActiveOfPeer: 3, SlowOfPeer: 1})), waited(2e9, 1e9), "credit_wait", Possible},
+			{"common, and slow by something else", onInfiniBand, waited(2e9, 1e9), "credit_wait", Possible},
+			{"the port is full", onInfiniBand, waited(3e8, 11e9), "credit_wait", Possible},
+			{"only this one is slow", after(onInfiniBand, neighbours(Neighbours{Active: 20, Slow: 1, ActiveOfPeer: 3, SlowOfPeer: 1})), waited(3e8, 1e9), "credit_wait", Possible},
 		},
 	}
 }
