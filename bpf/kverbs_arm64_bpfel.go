@@ -328,7 +328,7 @@ type KverbsThread struct {
 	Poller          struct {
 		_             structs.HostLayout
 		Watched       uint32
-		Pad           uint32
+		Tid           uint32
 		OffSince      uint64
 		OffStart      uint64
 		OffEnd        uint64

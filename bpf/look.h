@@ -14,6 +14,9 @@
 /* A thread that enters no poll for longer does something else meanwhile. */
 #define POLL_PAUSE_NS 20000
 
+/* What stands for the thread that looked last while another one is noted. */
+#define LOOKER_CHANGES (~0u)
+
 /* The poll before, whose entry was seen, came back empty. */
 static __always_inline void note_empty(struct thread *thread)
 {
@@ -22,9 +25,12 @@ static __always_inline void note_empty(struct thread *thread)
 
 	if (!cq || thread->look_ns <= cq->short_poll_ns)
 		return;
+	/* Of two threads at one moment one is noted, whole. */
+	if (__sync_lock_test_and_set(&cq->looker, LOOKER_CHANGES) == LOOKER_CHANGES)
+		return;
 	cq->short_poll_ns = thread->look_ns;
-	cq->looker = caller.tid;
 	cq->paused_ns = thread->look_paused_ns;
+	__sync_lock_test_and_set(&cq->looker, caller.tid);
 }
 
 static __always_inline void looked(struct pt_regs *ctx, __u64 cookie)
@@ -61,10 +67,13 @@ static __always_inline void looked(struct pt_regs *ctx, __u64 cookie)
 static __always_inline void note_elsewhere(struct thread *thread, struct cq *cq,
 					   struct delivery *delivery)
 {
-	__u64 since = thread->look_ns - cq->short_poll_ns;
-	__u64 paused = thread->look_paused_ns - cq->paused_ns;
+	bool own = *(volatile __u32 *)&cq->looker == delivery->caller.tid;
+	__u64 looked_ns = *(volatile __u64 *)&cq->short_poll_ns;
+	__u64 since = thread->look_ns - looked_ns;
+	__u64 paused = thread->look_paused_ns - *(volatile __u64 *)&cq->paused_ns;
 
-	if (cq->looker != delivery->caller.tid || thread->look_ns < cq->short_poll_ns)
+	own = own && *(volatile __u32 *)&cq->looker == delivery->caller.tid;
+	if (!own || thread->look_ns < looked_ns)
 		return;
 	delivery->has_elsewhere = 1;
 	delivery->elsewhere_ns = since > paused ? since - paused : 0;

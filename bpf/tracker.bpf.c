@@ -311,12 +311,11 @@ int leave_cmd_create_qp(struct pt_regs *ctx)
 /* Processes and files. */
 
 SEC("raw_tp/sched_process_exec")
-int process_exec(__u64 *ctx)
+int process_exec(void *ctx)
 {
 	struct caller caller = current_caller();
 
-	/* A thread that executes takes over the id of the process. */
-	end_watch(ctx[1], 0);
+	end_watch(0);
 	if (bpf_map_lookup_elem(&processes, &caller.tgid))
 		tell(CONTROL_EXEC, caller.tgid, caller.incarnation);
 	if (watch_execs)
@@ -330,7 +329,7 @@ int process_exit(void *ctx)
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct caller caller = current_caller();
 
-	end_watch(caller.tid, NEVER_WATCHED);
+	end_watch(NEVER_WATCHED);
 	if (!bpf_map_lookup_elem(&processes, &caller.tgid))
 		return 0;
 	if (BPF_CORE_READ(task, signal, live.counter) == 0)

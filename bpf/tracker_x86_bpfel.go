@@ -361,7 +361,7 @@ type TrackerPollFunction struct {
 type TrackerPoller struct {
 	_             structs.HostLayout
 	Watched       uint32
-	Pad           uint32
+	Tid           uint32
 	OffSince      uint64
 	OffStart      uint64
 	OffEnd        uint64

@@ -419,11 +419,11 @@ struct poll_function {
 
 /* The last time that a thread was not running. Noted once it has posted or polled. */
 struct poller {
-	__u32 watched; /* 1 + the index of its schedule; 0: not yet */
-	__u32 pad;
+	__u32 watched;	 /* 1 + the index of its schedule; 0: not yet */
+	__u32 tid;	 /* under which it has that: an exec may change its own */
 	__u64 off_since; /* 0 while it runs */
 	__u64 off_start, off_end;
-	__u64 awaits_ns; /* when it last began to sleep until something happens */
+	__u64 awaits_ns;	 /* when it last began to sleep until something happens */
 	__u64 interrupted_ns[2]; /* since when, see interruption.h; 0: it is not */
 };
 

@@ -31,19 +31,34 @@ func (t *Tracer) scheduling(tid uint32, since uint64) (verbs.Scheduling, bool) {
 	if err := t.side.maps.WatchedThreads.Lookup(tid, &slot); err != nil {
 		return verbs.Scheduling{}, false
 	}
-	var schedule, after bpf.TrackerSchedule
-	if t.side.maps.Schedules.Lookup(slot, &schedule) != nil {
-		return verbs.Scheduling{}, false
-	}
+	schedule, ok := agreed(func() (s bpf.TrackerSchedule, err error) {
+		return s, t.side.maps.Schedules.Lookup(slot, &s)
+	})
 	now, err := monotonic()
-	if err != nil || t.side.maps.Schedules.Lookup(slot, &after) != nil {
-		return verbs.Scheduling{}, false
-	}
-	if after.Moves-schedule.Moves > 1 || after.SinceNs != schedule.SinceNs {
-		// What was read may be that of later absences, or of another thread.
+	if err != nil || !ok {
 		return verbs.Scheduling{}, false
 	}
 	return schedulingBetween(&schedule, since, now), true
+}
+
+// readsToAgree is how often a schedule is read until it is given up.
+const readsToAgree = 8
+
+// agreed is what two reads one after the other agree on: the kernel copies an element
+// while a program writes it, and what is half old and half new is of no absence. ok is
+// false when it changes each time, or cannot be read.
+func agreed[T comparable](read func() (T, error)) (value T, ok bool) {
+	before, err := read()
+	for range readsToAgree - 1 {
+		if err != nil {
+			return value, false
+		}
+		if value, err = read(); err == nil && value == before {
+			return value, true
+		}
+		before = value
+	}
+	return value, false
 }
 
 // schedulingBetween sums up the absences of a thread, as bpf/scheduling.h does.

@@ -1,6 +1,7 @@
 package tracer
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -67,4 +68,37 @@ func TestSchedulingBetween(t *testing.T) {
 	lost := scheduleOf(0)
 	lost.LostNs = 1500
 	assert.False(t, schedulingBetween(lost, from, to).Whole)
+}
+
+// What a program changed between two reads is read again, until it stands still.
+func TestAgreed(t *testing.T) {
+	failed := errors.New("gone")
+	for name, test := range map[string]struct {
+		reads []int // -1 fails
+		want  int
+		ok    bool
+		took  int
+	}{
+		"at once":      {[]int{1, 1, 2}, 1, true, 2},
+		"half written": {[]int{1, 2, 2}, 2, true, 3},
+		"fails":        {[]int{-1, 1, 1}, 0, false, 1},
+		"fails later":  {[]int{1, -1, 1, 1}, 0, false, 2},
+		"never":        {[]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 9}, 0, false, readsToAgree},
+	} {
+		t.Run(name, func(t *testing.T) {
+			took := 0
+			got, ok := agreed(func() (int, error) {
+				took++
+				if test.reads[took-1] < 0 {
+					return 0, failed
+				}
+				return test.reads[took-1], nil
+			})
+			assert.Equal(t, test.ok, ok)
+			assert.Equal(t, test.took, took)
+			if ok {
+				assert.Equal(t, test.want, got)
+			}
+		})
+	}
 }

@@ -360,3 +360,23 @@ func Looks(t *Tracer) bool {
 	}
 	return false
 }
+
+// Schedules counts the threads that are watched, and the schedules that none has.
+func Schedules(t *Tracer) (watched, free int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var tid, slot uint32
+	entries := t.side.maps.WatchedThreads.Iterate()
+	for entries.Next(&tid, &slot) {
+		watched++
+	}
+	var slots []uint32
+	for t.side.maps.FreeSchedules.LookupAndDelete(nil, &slot) == nil {
+		slots = append(slots, slot)
+	}
+	err = entries.Err()
+	for _, slot := range slots {
+		err = errors.Join(err, t.side.maps.FreeSchedules.Update(nil, slot, ebpf.UpdateAny))
+	}
+	return watched, len(slots), err
+}

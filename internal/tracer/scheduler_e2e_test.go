@@ -5,12 +5,14 @@ package tracer_test
 import (
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmaradar/rdmaradar/internal/tracer"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -120,6 +122,34 @@ func TestSchedulingOfPosters(t *testing.T) {
 	t.Logf("of %d completions, %d were posted by another thread, which fared otherwise in %d", len(r.seen), apart, differ)
 	if apart < 10 || differ < 10 {
 		t.Error("what the posting threads did is not told")
+	}
+}
+
+// However threads end, what their schedules were kept in is free again: also when one
+// that is not the first executes a program that the kernel gives up half-way.
+func TestSchedulesComeBack(t *testing.T) {
+	beside(t)
+	tr := startTracer(t, everything)
+	collect(tr)
+	// Some are those of programs that make libraries known.
+	others, all, err := tracer.Schedules(tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{
+		{"threads", "--seconds", "0.2"}, {"fork-exec", "--seconds", "0.4"}, {"perftest-lat", "--requests", "100", "--broken-exec"},
+	} {
+		w := startWorkload(t, flags[0], flags[1:]...)
+		w.waitReady()
+		w.release()
+		if flags[0] != "perftest-lat" {
+			w.wait()
+		} else if _ = w.command.Wait(); !strings.Contains(w.command.ProcessState.String(), "segmentation fault") {
+			t.Errorf("a program that breaks ended by %v: %s", w.command.ProcessState, w.output.String())
+		}
+		if watched, free, err := tracer.Schedules(tr); err != nil || watched != others || free != all {
+			t.Errorf("%v: %d threads are watched, before %d, %d of %d schedules are free, %v", flags, watched, others, free, all, err)
+		}
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 )
 
 // countersPatience is how long after its end a window waits for the counters of
-// the devices. With the second that it lasts, a completion leaves within two.
-const countersPatience = 950 * time.Millisecond
+// the devices. With the second that it lasts, and a tenth to judge hundreds of queue
+// pairs, a completion leaves within two.
+const countersPatience = 900 * time.Millisecond
 
 // glanceShare is how much longer than a glance takes there is none, while nothing
 // is slow: with ten thousand queue pairs one takes tens of milliseconds.

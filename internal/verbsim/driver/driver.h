@@ -268,6 +268,9 @@ int truth_write(struct driver *d, const char *suffix);
 void summary_print(struct driver *d);
 bool books_balance(struct driver *d);
 
+/* exec_broken.c: --broken-exec, comes back only when that fails */
+int run_to_broken_exec(struct driver *d, const struct scenario *scenario);
+
 /* sysroot.c: --sysroot, a tree as the kernel would show for the devices */
 void sysroot_write(struct driver *d);
 

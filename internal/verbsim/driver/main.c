@@ -16,6 +16,8 @@ int main(int argc, char **argv)
 	s = options_parse(&d->opt, argc, argv);
 	control_signals();
 	driver_open(d);
+	if (d->opt.broken_exec)
+		return run_to_broken_exec(d, s);
 	if (s->run(d))
 		fail(d, "the scenario could not be run");
 	d->finished_ns = now_ns();

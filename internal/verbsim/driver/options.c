@@ -80,6 +80,8 @@ static const struct flag flags[] = {
 	{ "truth-slow-us", REAL, AT(truth_slow_us), 0, 1e9, "what the truth lists as slow" },
 	{ "max-records", U64, AT(max_records), 1, 1e9, "completions that truth-records may hold" },
 	{ "sysroot", TEXT, AT(sysroot), 0, 0, "write sys/class/infiniband of the devices here" },
+	{ "broken-exec", FLAG, AT(broken_exec), 0, 0,
+	  "a second thread does it, then executes a program that breaks: ends by SIGSEGV" },
 	{ "after-exec", FLAG, AT(after_exec), 0, 0, "internal: second half of fork-exec" },
 };
 

@@ -33,7 +33,8 @@ struct options {
 	bool ext_lie;	  /* while queues are connected their functions are not what they say */
 	bool no_qp_num;	  /* completions of ext_poll do not tell their queue; there is one */
 	bool midstream;
-	bool after_exec; /* second half of the scenario fork-exec */
+	bool after_exec;  /* second half of the scenario fork-exec */
+	bool broken_exec; /* another thread runs it, and executes what cannot be executed */
 };
 
 struct driver;
