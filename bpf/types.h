@@ -423,7 +423,7 @@ struct poller {
 	__u32 pad;
 	__u64 off_since; /* 0 while it runs */
 	__u64 off_start, off_end;
-	__u64 awaits_ns; /* when it last began to sleep until something happens */
+	__u64 awaits_ns;	 /* when it last began to sleep until something happens */
 	__u64 interrupted_ns[2]; /* since when, see interruption.h; 0: it is not */
 };
 
@@ -486,7 +486,7 @@ struct scheduling {
 	__u32 switches, migrations;
 	__u32 instead_tid, instead_cpu;
 	char instead_comm[16];
-	__u32 known; /* enum scheduling_known */
+	__u32 known;		/* enum scheduling_known */
 	__u32 interrupts_known; /* interrupted_ns is all of it, else a lower bound */
 };
 _Static_assert(sizeof(struct scheduling) == 80, "no hidden padding");
