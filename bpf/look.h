@@ -11,7 +11,8 @@
  * one before came back empty: the evidence of when the thread looked in vain, at
  * half the price of entry and return. */
 
-/* A thread that enters no poll for longer does something else meanwhile. */
+/* A thread that neither enters a poll nor takes a completion for longer does something
+ * else meanwhile. */
 #define POLL_PAUSE_NS 20000
 
 /* What stands for the thread that looked last while another one is noted. */
@@ -52,8 +53,9 @@ static __always_inline void looked(struct pt_regs *ctx, __u64 cookie)
 	    thread->look_ns >= function->since_ns)
 		note_empty(thread);
 	__u64 now = bpf_ktime_get_ns();
-	if (now - thread->look_ns > POLL_PAUSE_NS)
-		thread->look_paused_ns += now - thread->look_ns;
+	__u64 polled_ns = thread->site_ns > thread->look_ns ? thread->site_ns : thread->look_ns;
+	if (now - polled_ns > POLL_PAUSE_NS)
+		thread->look_paused_ns += now - polled_ns;
 	thread->look_cookie = cookie;
 	thread->look_stack = STACK(ctx);
 	thread->look_instruction = IP(ctx);

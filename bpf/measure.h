@@ -47,12 +47,12 @@ struct delivery {
 	__u64 short_poll_ns; /* entry of the last short poll, or what stands for it; 0: not known */
 	__u64 evidence_ns;   /* it counts for what was posted before this */
 	struct ibv_wc wc;
-	__u32 steps;	  /* of searching that are left, see match.h */
-	__u32 unordered;  /* another thread may deliver what comes before it */
-	__u32 queue_told; /* enum queue_told: what the device says of a failed completion */
-	__u64 cqe_stamp;  /* see cqe.h */
+	__u32 steps;	    /* of searching that are left, see match.h */
+	__u32 unordered;    /* another thread may deliver what comes before it */
+	__u32 queue_told;   /* enum queue_told: what the device says of a failed completion */
+	__u64 cqe_stamp;    /* see cqe.h */
 	__u64 elsewhere_ns; /* since short_poll_ns: see look.h */
-	__u32 has_cqe;	  /* the CQ entry was read */
+	__u32 has_cqe;	    /* the CQ entry was read */
 	__u32 has_elsewhere;
 };
 

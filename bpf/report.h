@@ -43,9 +43,8 @@ static __always_inline void copy_span(struct slow_event *event, struct queue *qu
 static __always_inline __u32 polled_elsewhere_us(const struct delivery *delivery,
 						 const struct unit *unit)
 {
-	__u64 before = unit->posted_ns > unit->short_poll_ns
-			       ? unit->posted_ns - unit->short_poll_ns
-			       : 0;
+	__u64 before = unit->posted_ns > unit->short_poll_ns ? unit->posted_ns - unit->short_poll_ns
+							     : 0;
 	__u64 elsewhere = delivery->elsewhere_ns;
 
 	if (!delivery->has_elsewhere || !unit->short_poll_ns)

@@ -486,7 +486,7 @@ struct scheduling {
 	__u32 switches, migrations;
 	__u32 instead_tid, instead_cpu;
 	char instead_comm[16];
-	__u32 known; /* enum scheduling_known */
+	__u32 known;		/* enum scheduling_known */
 	__u32 interrupts_known; /* interrupted_ns is all of it, else a lower bound */
 };
 _Static_assert(sizeof(struct scheduling) == 80, "no hidden padding");

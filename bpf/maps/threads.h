@@ -58,7 +58,7 @@ struct thread {
 	__u64 look_cookie, look_stack, look_instruction;
 	__u64 look_cq, look_ns;
 	__u64 look_paused_ns; /* the sum of the times between polls that were pauses */
-	__u64 sampled_ns; /* when it last gave a sample, see cqe.h */
+	__u64 sampled_ns;     /* when it last gave a sample, see cqe.h */
 	struct poller poller;
 	__u32 recent[RECENT_QUEUES];
 	struct caller caller;
