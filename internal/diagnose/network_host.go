@@ -39,7 +39,8 @@ type hostTime struct {
 	scheduled bool
 }
 
-// hostTime divides it. awaits is true of a poller that sleeps until something happens.
+// hostTime divides it. awaits is true of a poller that was seen to sleep until something
+// happens.
 func (w *waits) hostTime(awaits bool) hostTime {
 	h := hostTime{scheduled: len(w.requests) > 0}
 	var outside, late, told, seen, own, all, absent, excess, watchedLate, watchedOwn time.Duration
@@ -59,7 +60,7 @@ func (w *waits) hostTime(awaits bool) hostTime {
 			watchedOwn += alone
 		}
 		h.scheduled = h.scheduled && r.HasPollerScheduling && r.PollerScheduling.Whole
-		told += slept(r, awaits)
+		told += awaited(r, awaits)
 		absent, excess = absent+absence(r, awaits), excess+r.Excess()
 	}
 	h.known = ratio(own, all) >= 0.1
@@ -74,19 +75,25 @@ func (w *waits) hostTime(awaits bool) hostTime {
 // may sleep until it is told: then its sleep says nothing.
 func absence(r *verbs.Completion, awaits bool) time.Duration {
 	away := r.PollerScheduling.Runnable + r.PollerScheduling.Stopped
-	if !r.Known.Has(verbs.StagePoll) && !awaits {
-		away += r.PollerScheduling.Asleep
+	if !r.Known.Has(verbs.StagePoll) {
+		away += r.PollerScheduling.Asleep - awaited(r, awaits)
 	}
 	return away
 }
 
-// slept is how long the poller slept until it would be told: a sleep for a time of its
-// own choice, and one in which it was held up, shows as a poll stage.
-func slept(r *verbs.Completion, awaits bool) time.Duration {
-	if !awaits || !r.HasPollerScheduling || r.Known.Has(verbs.StagePoll) {
+// awaited is how long the poller slept until it would be told. Where only completion
+// sites are probed, a sleep for a time of its own choice, and one in which it was held
+// up, shows as a poll stage when the completion is delivered shortly after it
+// (bpf/sched.h): one without was another.
+func awaited(r *verbs.Completion, awaits bool) time.Duration {
+	s := &r.PollerScheduling
+	if !r.HasPollerScheduling || r.Known.Has(verbs.StagePoll) {
 		return 0
 	}
-	return min(r.PollerScheduling.Asleep, r.Duration()-behind(r))
+	if shortly := s.Longest > chance*(r.Duration()-s.Longest); !awaits && !(shortly && r.Known.Has(verbs.StageSubmit)) {
+		return 0
+	}
+	return min(s.Asleep, r.Duration()-behind(r))
 }
 
 // waited reports whether the poller slept for most of the time until it was told.

@@ -64,6 +64,7 @@ func delayTrials() trials {
 			{"some requests were seen", after(unseen, func(b *Burst) { copy(b.Slow, slow(3, 5*time.Millisecond).Slow) }), softRoCE(), "network_delay", Likely},
 			{"few requests were seen, and polls found nothing for a part of the time", after(unseen, func(b *Burst) { copy(b.Slow, slow(2, 5*time.Millisecond).Slow); b.Slow = b.Slow[:5] }), softRoCE(), "network_delay", Possible},
 			{"the poller slept until it was told", told(WaitEvent), softRoCE(), "network_delay", Possible},
+			{"the poller slept, and no sleep of its own choice was found", atSite(0.05), softRoCE(), "network_delay", Possible},
 			{"counters not read", nil, nil, "network_delay", Possible},
 			{"the poller's scheduling is not known", noScheduling, softRoCE(), "network_delay", Possible},
 			{"the poller was away for half of it, and looked", halfAway, softRoCE(), "network_delay", Possible},
@@ -73,6 +74,7 @@ func delayTrials() trials {
 		against: []trial{
 			{name: "the poller was off its CPU", burst: func(b *Burst) { each(b, pollerAway) }, counters: softRoCE()},
 			{name: "on its CPU, and perhaps not looking", burst: unseen, counters: softRoCE()},
+			{name: "the poller slept, and was awake for longer before it took the completion", burst: atSite(0.1), counters: softRoCE()},
 			{name: "the poller slept for a time of its own choice", burst: told(WaitTimer), counters: softRoCE()},
 			{name: "the poller slept, nobody knows what for", burst: told(WaitUnknown), counters: softRoCE()},
 			{name: "the poller waits for events and was late all the same", burst: func(b *Burst) {
@@ -93,6 +95,7 @@ func delayTrials() trials {
 		lookalikes: []trial{
 			{"loss", slowBy(6, 40*time.Millisecond), softRoCE(inHardware("completer_retry_err", 6)), "packet_loss", Certain},
 			{"loss, and the poller slept until it was told", told(WaitEvent), mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
+			{"loss, and no sleep of the poller's own choice was found", atSite(0.05), mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
 			{"the receiver is not ready", nil, softRoCE(inHardware("rcvd_rnr_err", 10)), "receiver_not_ready", Certain},
 			{"loss, when nothing was seen of the polls", unseen, mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
 			{"pauses", nil, mlx5(paused("rx_prio[p]_pause", 45000)), "pfc_received", Likely},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,8 +72,16 @@ func (s *rxeStage) inject(ctx context.Context, played *rxeScenario) (*outcome, e
 	return o, nil
 }
 
+// shortWire is the discipline of a wire that nothing is wrong with. There always is one:
+// soft-RoCE gives a connection up when it sends in the moment in which one is put in the
+// place of none.
+const shortWire = "delay 0ms"
+
 // beside does something while the two ends of a scenario run.
 func (s *rxeStage) beside(ctx context.Context, played *rxeScenario, do func(*pair) error) (err error) {
+	if err := wire.Impair(ctx, cmp.Or(played.wire, shortWire)); err != nil {
+		return err
+	}
 	if err := wire.AddDevices(ctx, played.device(), played.peerDevice()); err != nil {
 		return err
 	}
