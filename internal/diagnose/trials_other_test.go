@@ -65,6 +65,13 @@ func delayTrials() trials {
 			{"few requests were seen, and polls found nothing for a part of the time", after(unseen, func(b *Burst) { copy(b.Slow, slow(2, 5*time.Millisecond).Slow); b.Slow = b.Slow[:5] }), softRoCE(), "network_delay", Possible},
 			{"the poller slept until it was told", told(WaitEvent), softRoCE(), "network_delay", Possible},
 			{"the poller slept, and no sleep of its own choice was found", atSite(0.05), softRoCE(), "network_delay", Possible},
+			{"the poller slept, and the returns of some posts were seen", after(atSite(0.05), func(b *Burst) {
+				for i := range len(b.Slow) / 2 {
+					r := &b.Slow[i]
+					moveTime(r, verbs.StageSubmit, verbs.StagePost)
+					r.Known = 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageCompletion
+				}
+			}), softRoCE(), "network_delay", Possible},
 			{"counters not read", nil, nil, "network_delay", Possible},
 			{"the poller's scheduling is not known", noScheduling, softRoCE(), "network_delay", Possible},
 			{"the poller was away for half of it, and looked", halfAway, softRoCE(), "network_delay", Possible},
@@ -75,6 +82,11 @@ func delayTrials() trials {
 			{name: "the poller was off its CPU", burst: func(b *Burst) { each(b, pollerAway) }, counters: softRoCE()},
 			{name: "on its CPU, and perhaps not looking", burst: unseen, counters: softRoCE()},
 			{name: "the poller slept, and was awake for longer before it took the completion", burst: atSite(0.1), counters: softRoCE()},
+			{name: "the poller slept, where the returns of all posts are seen", burst: after(atSite(0.05), func(b *Burst) {
+				each(b, func(r *verbs.Completion) {
+					r.Known = 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageCompletion
+				})
+			}), counters: softRoCE()},
 			{name: "the poller slept for a time of its own choice", burst: told(WaitTimer), counters: softRoCE()},
 			{name: "the poller slept, nobody knows what for", burst: told(WaitUnknown), counters: softRoCE()},
 			{name: "the poller waits for events and was late all the same", burst: func(b *Burst) {

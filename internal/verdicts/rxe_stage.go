@@ -21,6 +21,9 @@ const (
 	rxeReadyLimit = 3 * time.Minute
 	// pairLimit bounds how long two ends need to connect.
 	pairLimit = time.Minute
+	// rxeQuiet is how long nothing is wrong: the collector looks at what it has not seen
+	// slow only now and then, as a look takes an emulated processor long.
+	rxeQuiet = 6 * time.Second
 	// meeting is how long the collector is given to find the library of the devices.
 	meeting = 10 * time.Second
 )
@@ -143,7 +146,7 @@ func (p *pair) stop() error {
 }
 
 func (s *rxeStage) watch(ctx context.Context, o *outcome, played *rxeScenario, p *pair) error {
-	if err := launch.Sleep(ctx, played.quiet()); err != nil {
+	if err := launch.Sleep(ctx, cmp.Or(played.lead, rxeQuiet)); err != nil {
 		return err
 	}
 	o.injected = time.Now()
