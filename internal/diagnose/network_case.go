@@ -67,7 +67,7 @@ func (c *networkCase) weighStages() {
 	case h.looked():
 		c.supports("stage.device", "%s of the time that was not spent behind earlier work, polls found nothing", percent(h.outside))
 	case h.waited():
-		c.supports("poller.awaits", "for %s of the time that was not spent behind earlier work, the poller slept until something happened", percent(h.told))
+		c.supports("poller.awaits", "for %s of the time that was not spent behind earlier work, the poller slept until something happened, or polls found nothing", percent(h.told+h.outside))
 	case h.lookedAtSome():
 		c.supports("stage.device", "of %d requests of which it is known, polls found nothing for %s of the time", h.seen, percent(h.seenOutside))
 	}

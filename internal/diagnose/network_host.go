@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
@@ -39,8 +40,10 @@ type hostTime struct {
 	scheduled bool
 }
 
-// hostTime divides it. awaits is true of a poller that sleeps until something happens.
+// hostTime divides it. awaits is true of a poller that was seen to sleep until something
+// happens.
 func (w *waits) hostTime(awaits bool) hostTime {
+	atSites := w.atSites()
 	h := hostTime{scheduled: len(w.requests) > 0}
 	var outside, late, told, seen, own, all, absent, excess, watchedLate, watchedOwn time.Duration
 	for _, r := range w.requests {
@@ -59,8 +62,8 @@ func (w *waits) hostTime(awaits bool) hostTime {
 			watchedOwn += alone
 		}
 		h.scheduled = h.scheduled && r.HasPollerScheduling && r.PollerScheduling.Whole
-		told += slept(r, awaits)
-		absent, excess = absent+absence(r, awaits), excess+r.Excess()
+		told += awaited(r, awaits, atSites)
+		absent, excess = absent+absence(r, awaits, atSites), excess+r.Excess()
 	}
 	h.known = ratio(own, all) >= 0.1
 	h.outside, h.late, h.seenOutside = ratio(outside, own), ratio(late, own), ratio(outside, seen)
@@ -72,25 +75,38 @@ func (w *waits) hostTime(awaits bool) hostTime {
 
 // absence is how long the poller was away. A thread that polls and finds nothing
 // may sleep until it is told: then its sleep says nothing.
-func absence(r *verbs.Completion, awaits bool) time.Duration {
+func absence(r *verbs.Completion, awaits, atSites bool) time.Duration {
 	away := r.PollerScheduling.Runnable + r.PollerScheduling.Stopped
-	if !r.Known.Has(verbs.StagePoll) && !awaits {
-		away += r.PollerScheduling.Asleep
+	if !r.Known.Has(verbs.StagePoll) {
+		away += r.PollerScheduling.Asleep - awaited(r, awaits, atSites)
 	}
 	return away
 }
 
-// slept is how long the poller slept until it would be told: a sleep for a time of its
-// own choice, and one in which it was held up, shows as a poll stage.
-func slept(r *verbs.Completion, awaits bool) time.Duration {
-	if !awaits || !r.HasPollerScheduling || r.Known.Has(verbs.StagePoll) {
+// awaited is how long the poller slept until it would be told. Where only completion
+// sites are probed, a sleep for a time of its own choice, and one in which it was held
+// up, shows as a poll stage when the completion is delivered shortly after it
+// (bpf/sched.h): one without was another.
+func awaited(r *verbs.Completion, awaits, atSites bool) time.Duration {
+	s := &r.PollerScheduling
+	if !r.HasPollerScheduling || r.Known.Has(verbs.StagePoll) {
 		return 0
 	}
-	return min(r.PollerScheduling.Asleep, r.Duration()-queued(r))
+	if shortly := s.Longest > chance*(r.Duration()-s.Longest); !awaits && !(shortly && atSites) {
+		return 0
+	}
+	return min(s.Asleep, r.Duration()-queued(r))
 }
 
-// waited reports whether the poller slept for most of the time until it was told.
-func (h *hostTime) waited() bool { return h.known && h.told >= mostly }
+// atSites reports whether only completion sites are probed, but for moments: returns of
+// posts are known in these alone.
+func (w *waits) atSites() bool {
+	return slices.ContainsFunc(w.requests, func(r *verbs.Completion) bool { return r.Known.Has(verbs.StageSubmit) })
+}
+
+// waited reports whether nothing had come, or the poller slept until it would be told,
+// for most of the time.
+func (h *hostTime) waited() bool { return h.known && h.outside+h.told >= mostly }
 
 // looked reports whether it was seen that nothing had come for most of the time.
 func (h *hostTime) looked() bool { return h.known && h.outside >= mostly }

@@ -233,6 +233,19 @@ func told(wait Wait) func(*Burst) {
 	})
 }
 
+// atSite makes the requests those of a poller whose completion sites alone are probed,
+// that slept once for all of their time but for this part.
+func atSite(awake float64) func(*Burst) {
+	return after(unseen, func(b *Burst) {
+		each(b, func(r *verbs.Completion) {
+			moveTime(r, verbs.StagePost, verbs.StageSubmit)
+			r.Known = 1<<verbs.StageSubmit | 1<<verbs.StageCompletion
+			r.PollerScheduling.Asleep = time.Duration((1 - awake) * float64(r.Duration()))
+			r.PollerScheduling.Longest = r.PollerScheduling.Asleep
+		})
+	})
+}
+
 // behindOthers lets all requests wait for earlier work of their queue.
 func behindOthers(b *Burst) {
 	each(b, func(r *verbs.Completion) { moveTime(r, verbs.StageDevice, verbs.StageQueue) })

@@ -23,14 +23,17 @@ const maxTicks = uint64(math.MaxInt64 / int64(tick))
 const (
 	afterComm      = 3
 	fieldState     = 3 - afterComm
+	fieldThreads   = 20 - afterComm
 	fieldStartTime = 22 - afterComm
 	fieldEnvStart  = 50 - afterComm
 )
 
 // stat is what is needed of /proc/PID/stat.
 type stat struct {
-	comm       string
-	state      byte
+	comm  string
+	state byte
+	// threads is how many the process has, 0 when that cannot be read.
+	threads    uint64
 	startTicks uint64
 	// envStart is the address of the environment, new with each execve; 0
 	// when the reader may not know it.
@@ -68,6 +71,7 @@ func parseStat(text []byte) (stat, error) {
 		state:      fields[fieldState][0],
 		startTicks: ticks,
 	}
+	parsed.threads, _ = strconv.ParseUint(string(fields[fieldThreads]), 10, 64)
 	if len(fields) > fieldEnvStart {
 		parsed.envStart, _ = strconv.ParseUint(string(fields[fieldEnvStart]), 10, 64)
 	}

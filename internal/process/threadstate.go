@@ -18,6 +18,8 @@ type ThreadState struct {
 	// Wait is the function of the kernel that it sleeps in, "" where it does not sleep
 	// or that may not be known (proc_pid_wchan(5)).
 	Wait string
+	// Alone is true when its process has no other thread.
+	Alone bool
 }
 
 // ThreadState returns what a thread does now. The error wraps ErrGone when the thread
@@ -48,7 +50,7 @@ func (r *Reader) threadState(pid, tid int) (ThreadState, error) {
 	if err != nil {
 		return ThreadState{}, err
 	}
-	state := ThreadState{Name: clean(parsed.comm), State: parsed.state}
+	state := ThreadState{Name: clean(parsed.comm), State: parsed.state, Alone: parsed.threads == 1}
 	// Who may not trace the thread reads 0, as for one that runs.
 	if wait, err := readSome(dir, filepath.Join(task, "wchan"), waitLimit); err == nil && string(wait) != "0" {
 		state.Wait = clean(string(wait))

@@ -18,19 +18,19 @@ func TestThreadState(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
-	stat := func(state string) string {
-		return "8 (a) R (b) " + state + " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 1234 20\n"
+	stat := func(state, threads string) string {
+		return "8 (a) R (b) " + state + " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 " + threads + " 18 1234 20\n"
 	}
-	write("8/stat", stat("S"))
+	write("8/stat", stat("S", "17"))
 	write("8/wchan", "hrtimer_nanosleep")
-	write("9/stat", stat("R"))
+	write("9/stat", stat("R", "1"))
 	write("9/wchan", "0")
-	write("10/stat", stat("T"))
+	write("10/stat", stat("T", "x"))
 	write("11/stat", "11 (a")
 	reader := NewReader(root)
 	for tid, want := range map[int]ThreadState{
 		8:  {Name: "a) R (b", State: 'S', Wait: "hrtimer_nanosleep"},
-		9:  {Name: "a) R (b", State: 'R'},
+		9:  {Name: "a) R (b", State: 'R', Alone: true},
 		10: {Name: "a) R (b", State: 'T'},
 	} {
 		got, err := reader.ThreadState(7, tid)

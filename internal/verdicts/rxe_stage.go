@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,9 @@ const (
 	rxeReadyLimit = 3 * time.Minute
 	// pairLimit bounds how long two ends need to connect.
 	pairLimit = time.Minute
+	// rxeQuiet is how long nothing is wrong: the collector looks at what it has not seen
+	// slow only now and then, as a look takes an emulated processor long.
+	rxeQuiet = 6 * time.Second
 	// meeting is how long the collector is given to find the library of the devices.
 	meeting = 10 * time.Second
 )
@@ -71,8 +75,16 @@ func (s *rxeStage) inject(ctx context.Context, played *rxeScenario) (*outcome, e
 	return o, nil
 }
 
+// shortWire is the discipline of a wire that nothing is wrong with. There always is one:
+// soft-RoCE gives a connection up when it sends in the moment in which one is put in the
+// place of none.
+const shortWire = "delay 0ms"
+
 // beside does something while the two ends of a scenario run.
 func (s *rxeStage) beside(ctx context.Context, played *rxeScenario, do func(*pair) error) (err error) {
+	if err := wire.Impair(ctx, cmp.Or(played.wire, shortWire)); err != nil {
+		return err
+	}
 	if err := wire.AddDevices(ctx, played.device(), played.peerDevice()); err != nil {
 		return err
 	}
@@ -134,7 +146,7 @@ func (p *pair) stop() error {
 }
 
 func (s *rxeStage) watch(ctx context.Context, o *outcome, played *rxeScenario, p *pair) error {
-	if err := launch.Sleep(ctx, played.quiet()); err != nil {
+	if err := launch.Sleep(ctx, cmp.Or(played.lead, rxeQuiet)); err != nil {
 		return err
 	}
 	before, err := waitedOf(p.client.PID)

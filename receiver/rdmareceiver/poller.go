@@ -40,13 +40,18 @@ func (s *scene) addPoller(burst *diagnose.Burst, b *held) {
 }
 
 // pollerOf is what a thread does now and did since a moment, nil when that is not
-// known.
+// known. Where it is not known which thread polls, it is that of a process that has no
+// other.
 func (s *scene) pollerOf(id verbs.ProcessID, thread verbs.Thread, since uint64) *diagnose.Poller {
-	if thread.TID == 0 || id.InKernel() || s.threads == nil {
+	if id.InKernel() || s.threads == nil {
 		return nil
 	}
+	guessed := thread.TID == 0
+	if guessed {
+		thread.TID = id.TGID
+	}
 	state, err := s.threads.ThreadState(int(id.TGID), int(thread.TID))
-	if err != nil {
+	if err != nil || guessed && !state.Alone {
 		return nil
 	}
 	if thread.Name == "" {

@@ -101,6 +101,22 @@ func TestPollerOfASilence(t *testing.T) {
 	}
 }
 
+// The thread of a process that has no other is the one that polls.
+func TestPollerOfAProcessWithOneThread(t *testing.T) {
+	s := sceneWith(polled(1, 0x1, 0))
+	for _, alone := range []bool{true, false} {
+		s.threads = listedThreads{int(trainer.TGID): {Name: "python3", State: 'T', Alone: alone}}
+		poller := s.pollerOf(trainer, verbs.Thread{}, 800)
+		if !alone {
+			assert.Nil(t, poller)
+			continue
+		}
+		require.NotNil(t, poller)
+		assert.Equal(t, verbs.Thread{TID: trainer.TGID, Name: "python3"}, poller.Thread)
+		assert.EqualValues(t, 'T', poller.State)
+	}
+}
+
 func TestWaits(t *testing.T) {
 	for function, want := range map[string]diagnose.Wait{
 		"hrtimer_nanosleep": diagnose.WaitTimer, "do_nanosleep": diagnose.WaitTimer,

@@ -64,6 +64,8 @@ struct side {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	struct end remote;
+	/* What is registered when it goes wrong. */
+	char *memory;
 	/* Completions that were taken and not yet waited for. */
 	int sent, received;
 };
@@ -133,6 +135,10 @@ static void open_queues(struct side *s)
 	s->mr = check(ibv_reg_mr(s->pd, buffer, MOST_BYTES,
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
 		      "ibv_reg_mr");
+	if (s->options.registers)
+		s->memory = mmap(NULL, s->options.registers, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	check_zero(s->memory == MAP_FAILED, "mmap");
 	struct ibv_qp_init_attr init = {
 		.send_cq = s->cq,
 		.recv_cq = s->cq,
@@ -276,18 +282,9 @@ static void await(struct side *s, int *count)
 /* What some libraries do for each message: its memory is registered for it alone. */
 static void register_memory(struct side *s)
 {
-	static char *memory;
-
-	if (!memory)
-		memory = mmap(NULL, s->options.registers, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	check_zero(memory == MAP_FAILED, "mmap");
 	struct ibv_mr *mr =
-		check(ibv_reg_mr(s->pd, memory, s->options.registers, IBV_ACCESS_LOCAL_WRITE), "ibv"
-											       "_re"
-											       "g_"
-											       "m"
-											       "r");
+		check(ibv_reg_mr(s->pd, s->memory, s->options.registers, IBV_ACCESS_LOCAL_WRITE),
+		      "ibv_reg_mr");
 	check_errno(ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
 

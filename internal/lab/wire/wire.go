@@ -72,12 +72,17 @@ func RemoveDevices(ctx context.Context, client, server string) error {
 	return RunLines(ctx, "rdma link del "+client+"\nrdma link del "+server)
 }
 
-// Restore brings the client's interface up, and back the route that went with it, and
-// waits until both devices are active.
+const restore = `
+ip link set va up
+ip link set vb up
+ip route replace 10.9.0.2 dev va src 10.9.0.1 table 101
+ip route replace 10.9.0.1 dev vb src 10.9.0.2 table 102
+`
+
+// Restore brings both interfaces up, and back the routes that went with them, and waits
+// until both devices are active.
 func Restore(ctx context.Context) error {
-	lines := "ip link set " + ClientNetdev + " up\n" +
-		"ip route replace " + ServerAddress + " dev " + ClientNetdev + " src " + ClientAddress + " table 101"
-	return errors.Join(RunLines(ctx, lines), awaitActive(ctx))
+	return errors.Join(RunLines(ctx, restore), awaitActive(ctx))
 }
 
 // activePatience bounds the wait for a device to be active.
