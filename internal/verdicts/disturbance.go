@@ -30,7 +30,7 @@ func waitedOf(pid int) (time.Duration, error) {
 // from a workload, which waited for one so long, though nothing of the kind was
 // injected.
 func (s *scenario) isOfOthers(r *record, waited time.Duration) bool {
-	return !s.takesProcessor && r.cause == "poller_preempted" && r.worst > 0 && waited >= r.worst/2
+	return !s.crowded && r.cause == "poller_preempted" && r.worst > 0 && waited >= r.worst/2
 }
 
 // hear takes what was said so far, of a workload that waited so long.

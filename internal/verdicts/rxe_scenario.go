@@ -94,14 +94,14 @@ func rxeScenarios() []rxeScenario {
 			spoil:    signalClient,
 		},
 		{
-			scenario: scenario{name: "rxe poller throttled", names: []string{"poller_throttled"}, takesProcessor: true},
+			scenario: scenario{name: "rxe poller throttled", names: []string{"poller_throttled"}, crowded: true},
 			client:   []string{"-k", "write", "-p", "-i", "0"},
 			spoil:    throttleClient,
 		},
 		{
 			// The hog is of a higher priority: the client waits for some 40 ms each
 			// time.
-			scenario: scenario{name: "rxe poller preempted", names: []string{"poller_preempted"}, takesProcessor: true},
+			scenario: scenario{name: "rxe poller preempted", names: []string{"poller_preempted"}, crowded: true},
 			client:   []string{"-k", "write", "-p", "-i", "0"},
 			before:   []string{"nice", "-n", "10"},
 			spoil:    hogClient,

@@ -16,11 +16,11 @@ const nothing = "nothing"
 
 // quiet is how long a workload runs before anything is wrong: long enough for its
 // queues to be in step.
-const quiet = 1500 * time.Millisecond
+const quiet = 1200 * time.Millisecond
 
 // healthy is for how long sizes, depths and rates of sound traffic vary: until each
 // pairing has come, and for long enough that a process is missed when it stops.
-const healthy = 12500 * time.Millisecond
+const healthy = 12200 * time.Millisecond
 
 // scenario is something that goes wrong, or does not.
 type scenario struct {
@@ -36,8 +36,8 @@ type scenario struct {
 	// meddle is what is done to the workload after that, nil where it goes wrong by
 	// itself. The function that it returns undoes it.
 	meddle func(ctx context.Context, workload *launch.Child) (undo func() error, err error)
-	// takesProcessor is true when the processor is taken away from the workload.
-	takesProcessor bool
+	// crowded is true when that takes the processor away from the workload.
+	crowded bool
 	// hidden is true when the rate of the device is not to be known.
 	hidden bool
 	// before is what the time until then is called, if it is a scenario of its own:
@@ -86,15 +86,15 @@ func scenarios() []scenario {
 		},
 		{
 			name: "poller preempted", names: []string{"poller_preempted"},
-			simulation: "perftest-lat", flags: underWay, meddle: hog, takesProcessor: true,
+			simulation: "perftest-lat", flags: underWay, meddle: hog, crowded: true,
 		},
 		{
 			name: "poller throttled", names: []string{"poller_throttled"},
-			simulation: "perftest-lat", flags: underWay, meddle: throttle, takesProcessor: true,
+			simulation: "perftest-lat", flags: underWay, meddle: throttle, crowded: true,
 		},
 		{
 			name: "poller stopped", names: []string{"poller_stopped"},
-			simulation: "perftest-lat", flags: underWay, meddle: interrupt, takesProcessor: true,
+			simulation: "perftest-lat", flags: underWay, meddle: interrupt, crowded: true,
 		},
 		{
 			name: "hang", names: []string{"hang"},

@@ -119,7 +119,7 @@ func TestDisturbance(t *testing.T) {
 		"preempted":         {said: byOthers, waited: 3 * time.Millisecond, disturbed: true},
 		"it was not":        {said: byOthers, waited: time.Millisecond},
 		"something else":    {said: record{cause: "poller_busy", worst: time.Millisecond}, waited: 3 * time.Millisecond},
-		"preempted by this": {scenario: scenario{takesProcessor: true}, said: byOthers, waited: 3 * time.Millisecond},
+		"preempted by this": {scenario: scenario{crowded: true}, said: byOthers, waited: 3 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := outcome{scenario: &test.scenario}

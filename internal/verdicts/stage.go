@@ -116,6 +116,8 @@ func (s *stage) watch(ctx context.Context, o *outcome, playing *workload, then *
 		if err != nil {
 			return err
 		}
+		// Moving a process into a cgroup may take the kernel a while.
+		o.injected = time.Now()
 		defer func() {
 			playing.Stop()
 			if err := undo(); err != nil {
