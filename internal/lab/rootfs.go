@@ -17,6 +17,7 @@ func guestPackages() []string {
 		"bash", "coreutils", "util-linux", "mount", "grep", "sed", "mawk", "hostname",
 		"procps", "iproute2", "kmod", "libcap2-bin", "bpftool", "gdb-minimal",
 		"rdma-core", "ibverbs-providers", "ibverbs-utils", "perftest", "rdmacm-utils",
+		"open-iscsi",
 	}
 }
 

@@ -53,7 +53,7 @@ func nvmeIsSeen(ctx context.Context, g *Guest) (said string, err error) {
 	if _, err := c.reconciles(ctx, r); err != nil {
 		return "", err
 	}
-	return c.describeConsumers(ctx, polled, 2*blocks)
+	return c.describeConsumers(ctx, polled, 2*blocks, nvmeHost, nvmeTarget)
 }
 
 // workBeside does I/O before, while and after a perftest pair runs.
@@ -133,11 +133,11 @@ func (c *collector) waitsForDevice(service string) (float64, error) {
 	return share, nil
 }
 
-// describeConsumers checks that each end has completed a send for each I/O, that
+// describeConsumers checks that each service has completed a send for each I/O, that
 // some were timed, and says what was lost.
-func (c *collector) describeConsumers(ctx context.Context, polled uint64, ios float64) (string, error) {
+func (c *collector) describeConsumers(ctx context.Context, polled uint64, ios float64, services ...string) (string, error) {
 	words := fmt.Sprintf("%d completions, as the RDMA core polled", polled)
-	for _, service := range []string{nvmeHost, nvmeTarget} {
+	for _, service := range services {
 		sends := c.total(completionsOfService(service)) - c.total(otlp.Match{
 			Service: service, Metric: "rdma.wqe.completions", Attributes: map[string]string{"rdma.operation.name": "recv"},
 		})

@@ -45,10 +45,8 @@ func connectNVMe(ctx context.Context) (*nvmf, error) {
 	if err := runLines(ctx, "modprobe -a null_blk nvmet nvmet_rdma nvme_rdma"); err != nil {
 		return n, err
 	}
-	if _, err := os.Stat(nvmetRoot); err != nil {
-		if err := runLines(ctx, "mount -t configfs none /sys/kernel/config"); err != nil {
-			return n, err
-		}
+	if err := mountConfigFS(ctx, nvmetRoot); err != nil {
+		return n, err
 	}
 	for _, s := range nvmetSettings {
 		var err error
@@ -81,6 +79,15 @@ func connectNVMe(ctx context.Context) (*nvmf, error) {
 		_, err = os.Stat(n.device())
 		return err == nil, nil
 	})
+}
+
+// mountConfigFS mounts the file system through which targets in the kernel are set up,
+// unless a directory in it is there.
+func mountConfigFS(ctx context.Context, directory string) error {
+	if _, err := os.Stat(directory); err == nil {
+		return nil
+	}
+	return runLines(ctx, "mount -t configfs none /sys/kernel/config")
 }
 
 func (n *nvmf) device() string { return "/dev/" + n.controller + "n1" }

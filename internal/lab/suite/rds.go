@@ -18,11 +18,7 @@ var rdsHandlers = []string{"rds_ib_send_cqe_handler", "rds_ib_recv_cqe_handler",
 // own handlers of completions. The module stays: on Linux 6.12 the end of its
 // connections never comes. So this is the last test, with the collector that is there.
 func rdsIsSeen(ctx context.Context, g *Guest) (string, error) {
-	m := atSites()
-	if g.collector != nil {
-		m = g.collector.mode
-	}
-	c, err := g.collectorIn(ctx, m)
+	c, err := g.collectorAtHand(ctx)
 	if err != nil {
 		return "", err
 	}

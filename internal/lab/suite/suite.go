@@ -41,6 +41,7 @@ func All() []Test {
 		Test{"resources are listed", resourcesAreListed},
 		Test{"NVMe over Fabrics is seen", nvmeIsSeen},
 		Test{"NFS over RDMA is seen", nfsIsSeen},
+		Test{"iSER is seen", iserIsSeen},
 		Test{"fatal queue pair is told", fatalQPIsTold},
 		Test{"memory registrations are counted", registrationsAreCounted},
 		Test{"registered memory of ib_send_bw is the kernel's", registeredIsTheKernels},
