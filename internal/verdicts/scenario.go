@@ -94,7 +94,7 @@ func scenarios() []scenario {
 		},
 		{
 			name: "poller stopped", names: []string{"poller_stopped"},
-			simulation: "perftest-lat", flags: underWay, meddle: interrupt, crowded: true,
+			simulation: "perftest-lat", flags: underWay, meddle: interrupt,
 		},
 		{
 			name: "hang", names: []string{"hang"},
