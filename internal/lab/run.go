@@ -133,9 +133,9 @@ func CopyExecutable(from, to string) error {
 
 // verbsPrograms names the programs that the tests start: they overrun a Completion
 // Queue, make a queue pair go fatal, post and poll through the extended verbs,
-// register memory, send over RDS, and have rdma-core linked in.
+// register memory, send over RDS and SMC, and have rdma-core linked in.
 func verbsPrograms() []string {
-	return []string{"overrun", "qpfatal", "extended", "regions", "rds", linkedTool}
+	return []string{"overrun", "qpfatal", "extended", "regions", "rds", "smc", linkedTool}
 }
 
 const linkedTool = "linked"

@@ -79,16 +79,6 @@ func (g *Guest) runningCollector(ctx context.Context) (*collector, error) {
 	return g.collectorIn(ctx, atSites())
 }
 
-// collectorAtHand returns the collector that is running, in whichever mode, or one
-// as it comes.
-func (g *Guest) collectorAtHand(ctx context.Context) (*collector, error) {
-	m := atSites()
-	if g.collector != nil {
-		m = g.collector.mode
-	}
-	return g.collectorIn(ctx, m)
-}
-
 // startCollector starts a collector and waits until it probes the provider of
 // the keeper, and the driver in the kernel.
 func (g *Guest) startCollector(ctx context.Context, m mode) error {

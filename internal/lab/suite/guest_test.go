@@ -64,3 +64,17 @@ func TestWorkedUntil(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 }
+
+func TestPreemptionInUse(t *testing.T) {
+	for models, want := range map[string]string{
+		"none (voluntary) full \n": "voluntary", "(full) lazy \n": "full", "none voluntary full\n": "",
+	} {
+		got := ""
+		if m := preemptNow.FindStringSubmatch(models); m != nil {
+			got = m[1]
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", models, got, want)
+		}
+	}
+}

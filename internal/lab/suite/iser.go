@@ -21,6 +21,7 @@ const (
 	targetDisk    = targetRoot + "core/rd_mcp_0/disk"
 	targetISCSI   = targetRoot + "iscsi/" + iserName
 	targetGroup   = targetISCSI + "/tpgt_1"
+	targetUnit    = targetGroup + "/lun/lun_0"
 	targetAddress = targetGroup + "/np/" + iserPortal
 
 	// iserUp makes the initiator's route to the target lead over the wire, as it
@@ -50,7 +51,7 @@ var targetSettings = [][2]string{
 	{targetGroup + "/attrib/authentication", "0"},
 	{targetGroup + "/attrib/generate_node_acls", "1"},
 	{targetGroup + "/attrib/demo_mode_write_protect", "0"},
-	{targetGroup + "/lun/lun_0", ""},
+	{targetUnit, ""},
 	{targetAddress, ""},
 	{targetAddress + "/iser", "1"},
 	{targetGroup + "/enable", "1"},
@@ -97,50 +98,52 @@ func serveDisk(ctx context.Context) error {
 		if err := writeSetting(s); err != nil {
 			return err
 		}
-		if s[0] == targetGroup+"/lun/lun_0" {
-			if err := os.Symlink(targetDisk, s[0]+"/disk"); err != nil {
-				return err
-			}
-		}
 	}
-	return nil
-}
-
-// writeSetting writes to a file of configfs, or makes a directory there.
-func writeSetting(s [2]string) error {
-	if s[1] != "" {
-		return os.WriteFile(s[0], []byte(s[1]), 0o644)
-	}
-	if err := os.Mkdir(s[0], 0o755); !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	return nil
+	return os.Symlink(targetDisk, targetUnit+"/disk")
 }
 
 // workOverISER logs in, writes and reads so many blocks of 4 KiB, and logs out.
 func (g *Guest) workOverISER(ctx context.Context, blocks int) error {
-	if err := errors.Join(
-		os.WriteFile("/etc/iscsi/initiatorname.iscsi", []byte("InitiatorName=iqn.2026-01.lab:initiator\n"), 0o644),
-		os.MkdirAll("/run/lock/iscsi", 0o755),
-	); err != nil {
-		return err
-	}
-	daemon, err := g.start("iscsid", "iscsid", "-f")
+	daemon, err := g.startISCSID(ctx)
 	if err != nil {
 		return err
 	}
 	defer daemon.kill()
+	if err := runLines(ctx, iserNode+" -o new\n"+iserNode+" --login"); err != nil {
+		return fmt.Errorf("%w; the daemon: %s", err, daemon.outputTail())
+	}
+	disk, err := awaitDisk(ctx)
+	if err == nil {
+		err = writeAndRead(ctx, disk, blocks)
+	}
+	return errors.Join(err, runLines(ctx, iserNode+" --logout"))
+}
+
+// startISCSID starts the daemon that logs in.
+func (g *Guest) startISCSID(ctx context.Context) (*process, error) {
+	if err := errors.Join(
+		os.WriteFile("/etc/iscsi/initiatorname.iscsi", []byte("InitiatorName=iqn.2026-01.lab:initiator\n"), 0o644),
+		os.MkdirAll("/run/lock/iscsi", 0o755),
+	); err != nil {
+		return nil, err
+	}
+	daemon, err := g.start("iscsid", "iscsid", "-f")
+	if err != nil {
+		return nil, err
+	}
 	err = waitFor(ctx, patience, "iscsid listens", func() (bool, error) {
 		sockets, err := os.ReadFile("/proc/net/unix")
 		return strings.Contains(string(sockets), "ISCSIADM_ABSTRACT_NAMESPACE"), err
 	})
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, daemon.outputTail())
+		daemon.kill()
+		return nil, fmt.Errorf("%w: %s", err, daemon.outputTail())
 	}
-	if err := runLines(ctx, iserNode+" -o new\n"+iserNode+" --login"); err != nil {
-		return fmt.Errorf("%w; the daemon: %s", err, daemon.outputTail())
-	}
-	disk := ""
+	return daemon, nil
+}
+
+// awaitDisk returns the device of the one disk of all iSCSI sessions.
+func awaitDisk(ctx context.Context) (disk string, err error) {
 	err = waitFor(ctx, patience, "the disk is there", func() (bool, error) {
 		found, err := filepath.Glob("/sys/class/iscsi_session/session*/device/target*/*/block/*")
 		if err != nil || len(found) != 1 {
@@ -150,13 +153,7 @@ func (g *Guest) workOverISER(ctx context.Context, blocks int) error {
 		_, err = os.Stat(disk)
 		return err == nil, nil
 	})
-	if err == nil {
-		count := fmt.Sprintf("count=%d", blocks)
-		_, errWrite := run(ctx, "dd", "if=/dev/zero", "of="+disk, "bs=4k", count, "oflag=direct")
-		_, errRead := run(ctx, "dd", "if="+disk, "of=/dev/null", "bs=4k", count, "iflag=direct")
-		err = errors.Join(errWrite, errRead)
-	}
-	return errors.Join(err, runLines(ctx, iserNode+" --logout"))
+	return disk, err
 }
 
 // removeDisk takes the target down, and both modules with the connections.
@@ -164,12 +161,12 @@ func removeDisk(ctx context.Context) error {
 	errs := []error{
 		os.WriteFile(targetGroup+"/enable", []byte("0"), 0o644),
 		os.WriteFile(targetAddress+"/iser", []byte("0"), 0o644),
-		os.Remove(targetGroup + "/lun/lun_0/disk"),
+		os.Remove(targetUnit + "/disk"),
 	}
 	for _, s := range slices.Backward(targetSettings) {
-		if s[1] == "" && s[0] != targetRoot+"iscsi" {
+		if s[1] == "" {
 			errs = append(errs, os.Remove(s[0]))
 		}
 	}
-	return errors.Join(append(errs, os.Remove(targetRoot+"iscsi"), runLines(ctx, iserDown))...)
+	return errors.Join(append(errs, runLines(ctx, iserDown))...)
 }

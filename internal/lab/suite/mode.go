@@ -36,6 +36,16 @@ func modes() []mode {
 	return []mode{atSites(), {name: "in windows", polls: "windows", settings: exportMany + "    probe_mode: windows\n"}}
 }
 
+// collectorAtHand returns the collector that is running, in whichever mode, or one
+// as it comes.
+func (g *Guest) collectorAtHand(ctx context.Context) (*collector, error) {
+	m := atSites()
+	if g.collector != nil {
+		m = g.collector.mode
+	}
+	return g.collectorIn(ctx, m)
+}
+
 // collectorIn returns a collector in a mode, the one that runs if that is its
 // own, and marks the beginning of a test.
 func (g *Guest) collectorIn(ctx context.Context, m mode) (*collector, error) {

@@ -49,13 +49,7 @@ func connectNVMe(ctx context.Context) (*nvmf, error) {
 		return n, err
 	}
 	for _, s := range nvmetSettings {
-		var err error
-		if s[1] == "" {
-			err = os.Mkdir(s[0], 0o755)
-		} else {
-			err = os.WriteFile(s[0], []byte(s[1]), 0o644)
-		}
-		if err != nil {
+		if err := writeSetting(s); err != nil {
 			return n, err
 		}
 	}
@@ -90,13 +84,26 @@ func mountConfigFS(ctx context.Context, directory string) error {
 	return runLines(ctx, "mount -t configfs none /sys/kernel/config")
 }
 
+// writeSetting writes to a file of that file system, or makes a directory there.
+func writeSetting(s [2]string) error {
+	if s[1] == "" {
+		return os.Mkdir(s[0], 0o755)
+	}
+	return os.WriteFile(s[0], []byte(s[1]), 0o644)
+}
+
 func (n *nvmf) device() string { return "/dev/" + n.controller + "n1" }
 
 // work writes and reads so many blocks of 4 KiB, one after the other.
 func (n *nvmf) work(ctx context.Context, blocks int) error {
+	return writeAndRead(ctx, n.device(), blocks)
+}
+
+// writeAndRead does so with a device, past the page cache.
+func writeAndRead(ctx context.Context, device string, blocks int) error {
 	count := fmt.Sprintf("count=%d", blocks)
-	_, errWrite := run(ctx, "dd", "if=/dev/zero", "of="+n.device(), "bs=4k", count, "oflag=direct")
-	_, errRead := run(ctx, "dd", "if="+n.device(), "of=/dev/null", "bs=4k", count, "iflag=direct")
+	_, errWrite := run(ctx, "dd", "if=/dev/zero", "of="+device, "bs=4k", count, "oflag=direct")
+	_, errRead := run(ctx, "dd", "if="+device, "of=/dev/null", "bs=4k", count, "iflag=direct")
 	return errors.Join(errWrite, errRead)
 }
 

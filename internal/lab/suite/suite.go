@@ -19,6 +19,11 @@ type Test struct {
 	Run  func(context.Context, *Guest) (string, error)
 }
 
+// skipError says why a kernel cannot run a test. The documents have to say so too.
+type skipError string
+
+func (e skipError) Error() string { return string(e) }
+
 // testTimeout bounds one test. The longest, that of rights, takes about a minute and
 // a half where no other guest runs.
 const testTimeout = 6 * time.Minute
@@ -69,7 +74,7 @@ func All() []Test {
 	for _, m := range modes()[1:] {
 		tests = append(tests, dataPathTests(m)...)
 	}
-	return append(tests, Test{"RDS is seen", rdsIsSeen})
+	return append(tests, Test{"SMC is seen", smcIsSeen}, Test{"RDS is seen", rdsIsSeen})
 }
 
 // Names returns the names of all tests.
@@ -120,6 +125,10 @@ func runOne(ctx context.Context, g *Guest, t Test) report.Test {
 	defer cancel()
 	why, err := recovered(ctx, g, t)
 	result := report.Test{Name: t.Name, Result: report.Pass, Why: why, Mode: g.modeNow(ctx)}
+	var skip skipError
+	if errors.As(err, &skip) {
+		result.Result, result.Why, err = report.Skip, skip.Error(), nil
+	}
 	if err := errors.Join(err, g.tidy()); err != nil {
 		result.Result, result.Why = report.Fail, err.Error()
 	}
