@@ -11,7 +11,7 @@ import (
 // The two rxe devices of the tests, and the wire between them.
 const (
 	clientDevice, serverDevice   = "rxa", "rxb"
-	clientNetdev                 = wire.ClientNetdev
+	clientNetdev, serverNetdev   = wire.ClientNetdev, wire.ServerNetdev
 	clientAddress, serverAddress = wire.ClientAddress, wire.ServerAddress
 	gidIndex                     = wire.GIDIndex
 	// rxe is the name of the provider, providerLibrary a part of the file name of
