@@ -44,6 +44,7 @@ type session struct {
 	pipelines  *pipelines
 	self       *selfTelemetry
 	status     *statusBoard
+	shown      shown
 	logger     *zap.Logger
 	readClocks func() (clockReading, error)
 	ids        idSource
@@ -123,6 +124,7 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.metrics = newOutbox(metricsQueue, func(ctx context.Context, batch metricBatch) error {
 		return s.pipelines.sendMetrics(ctx, batch.metrics)
 	}, s.settleMetrics)
+	s.shown.open(s)
 	return nil
 }
 

@@ -51,7 +51,9 @@ func (s *session) handle(stop context.Context, w *window) {
 	}
 	judged := s.judgeWindow(stop, w)
 	s.accounting.add(w.start, w.end, judged)
+	s.shown.judge(s, judged)
 	events := s.eventsOf(w, judged)
+	s.shown.slow(s, events)
 	if s.pipelines.traces.wanted && len(events) > 0 {
 		s.traces.put(events)
 	}
@@ -130,6 +132,7 @@ func (s *session) foldIncidents(w *window, judged []judged, silent []idleProcess
 	s.self.countMinor(s.judge.book.Minor() - minor)
 	active := s.judge.book.Active()
 	s.active.Store(&active)
+	s.shown.tell(s, records)
 	return s.verdictsOf(records, w.end)
 }
 
@@ -214,13 +217,14 @@ func (s *session) glance(slow bool) bool {
 	if !slow && began.Before(s.nextGlance) {
 		return false
 	}
-	snap, err := s.engine.Glance(slow)
+	snap, err := s.engine.Glance(slow || s.shown.watched())
 	s.nextGlance = began.Add(glanceShare * time.Since(began))
 	if err != nil {
 		s.glances.skip()
 		return false
 	}
 	s.glances.add(&snap)
+	s.shown.look(s.clock.at(snap.Monotonic).AsTime(), &snap)
 	s.quotas.look(&snap)
 	s.steals.look(snap.Monotonic, slow)
 	return true

@@ -1,0 +1,60 @@
+// The page: views come from the stream, and each part shows its own of them.
+import { byID, setClass, setHidden, setText } from './dom.js';
+import { clock } from './format.js';
+import { showHeadline } from './headline.js';
+import { showIncidents } from './incidents.js';
+import { showObservation } from './observation.js';
+import { showPace } from './pace.js';
+import { showOnly, showQueues } from './queues.js';
+import { follow } from './stream.js';
+import { themeButton } from './theme.js';
+
+const pause = byID('pause');
+let paused = false;
+let latest;
+
+function show(view) {
+  setText(byID('node'), [view.node.host, view.node.version].filter(Boolean).join(' · '));
+  document.title = titleOf(view);
+  showHeadline(view);
+  showIncidents(view, (incident) => showOnly(incident.queues));
+  showPace(view);
+  showQueues(view);
+  showObservation(view);
+}
+
+// titleOf is for a tab that is in the background.
+function titleOf(view) {
+  const open = view.incidents.filter((incident) => incident.open).length;
+  const host = view.node.host ? ` ${view.node.host}` : '';
+  return open > 0 ? `(${open}) RDMA radar${host}` : `RDMA radar${host}`;
+}
+
+function onView(view) {
+  latest = view;
+  if (!paused) show(view);
+}
+
+function onState(state) {
+  const at = latest ? clock(latest.at) : '';
+  const texts = {
+    connecting: 'Connecting…',
+    live: paused ? `Paused at ${at}` : `Live ${at}`,
+    lost: latest ? `Connection lost; this is ${at}` : 'No connection to the collector; trying again',
+  };
+  setClass(byID('connection'), state === 'live' && paused ? 'paused' : state);
+  if (state !== 'live' || !paused) setText(byID('connection'), texts[state]);
+  document.body.classList.toggle('stale', state === 'lost');
+}
+
+pause.addEventListener('click', () => {
+  paused = !paused;
+  pause.setAttribute('aria-pressed', String(paused));
+  setText(pause, paused ? 'Resume' : 'Pause');
+  if (latest) setText(byID('connection'), `Paused at ${clock(latest.at)}`);
+  if (!paused && latest) show(latest);
+});
+
+themeButton(() => {});
+setHidden(byID('headline'), false);
+follow(onView, onState);
