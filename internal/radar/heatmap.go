@@ -49,12 +49,14 @@ func edges() []int64 {
 // columnOf counts what completed between two looks.
 func columnOf(before, now *look) Column {
 	var sums [verbs.QueueBuckets]uint64
+	slow := uint64(0)
 	earlier := before.finder()
 	for i := range now.queues {
 		q := &now.queues[i]
 		then := earlier.find(i, q)
 		if q.Traffic.Durations != then.Durations {
 			addIncrease(&sums, &q.Traffic, then)
+			slow += q.Traffic.Slow - then.Slow
 		}
 	}
 	first, end := 0, len(sums)
@@ -64,7 +66,7 @@ func columnOf(before, now *look) Column {
 	for end > first && sums[end-1] == 0 {
 		end--
 	}
-	return Column{At: now.at, Span: now.at - before.at, First: first, Counts: append([]uint64{}, sums[first:end]...)}
+	return Column{At: now.at, Span: now.at - before.at, First: first, Counts: append([]uint64{}, sums[first:end]...), Slow: slow}
 }
 
 // addIncrease adds what was timed between two moments. Counts wrap, and so does

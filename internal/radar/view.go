@@ -89,6 +89,9 @@ type Column struct {
 	// Counts are those of the buckets from First on; the others are 0.
 	First  int      `json:"first"`
 	Counts []uint64 `json:"counts"`
+	// Slow counts those that exceeded their limit, which depends on how busy the port
+	// was and on what is usual: no duration alone is slow.
+	Slow uint64 `json:"slow,omitempty"`
 }
 
 // QueueTable has a row for each queue pair. It is stored by columns: a node may

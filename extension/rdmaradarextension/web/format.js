@@ -57,7 +57,7 @@ export const whole = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, '\u2009');
 // bits takes bytes per second: "312 Gb/s".
 export function bits(bytes) {
   const perSecond = bytes * 8;
-  for (const [size, name] of [[1e9, 'Gb/s'], [1e6, 'Mb/s'], [1e3, 'kb/s']]) {
+  for (const [size, name] of [[1e12, 'Tb/s'], [1e9, 'Gb/s'], [1e6, 'Mb/s'], [1e3, 'kb/s']]) {
     if (perSecond >= size) return `${short(perSecond / size)} ${name}`;
   }
   return `${Math.round(perSecond)} b/s`;

@@ -29,18 +29,19 @@ function card(incident, onQueues) {
   const button = element('button', { type: 'button', class: 'small' }, 'Show queues');
   button.addEventListener('click', () => onQueues(incident));
   return element('article', { class: 'incident' },
-    element('h3', {}, incident.subject),
-    element('p', { class: 'happened' }, incident.happened),
-    element('p', { class: 'since' }, 'Since ', element('time', { 'data-since': incident.first })),
-    element('p', { class: 'cause' },
-      element('span', { class: 'label' }, 'Why'), ' ',
-      element('strong', {}, incident.title),
-      incident.confidence ? element('span', { class: 'confidence' }, ` ${incident.confidence}`) : ''),
-    incident.remedy ? element('p', { class: 'remedy' }, element('span', { class: 'label' }, 'Do'), ' ', incident.remedy) : '',
-    evidence(incident),
-    element('p', { class: 'figures' },
-      `${whole(incident.slow)} slow, ${duration(incident.lost)} lost`,
-      incident.queues ? button : ''));
+    element('div', {},
+      element('h3', {}, incident.subject),
+      element('p', { class: 'happened' }, incident.happened),
+      element('p', { class: 'since' }, 'Since ', element('time', { 'data-since': incident.first })),
+      element('p', { class: 'cause' },
+        element('span', { class: 'label' }, 'Why'), ' ',
+        element('strong', {}, incident.title),
+        incident.confidence ? element('span', { class: 'confidence' }, ` ${incident.confidence}`) : ''),
+      incident.remedy ? element('p', {}, element('span', { class: 'label' }, 'Do'), ' ', incident.remedy) : '',
+      element('p', { class: 'figures' },
+        `${whole(incident.slow)} slow, ${duration(incident.lost)} lost`,
+        incident.queues ? button : '')),
+    evidence(incident));
 }
 
 function evidence(incident) {

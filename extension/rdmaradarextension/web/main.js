@@ -1,11 +1,14 @@
 // The page: views come from the stream, and each part shows its own of them.
 import { byID, setClass, setHidden, setText } from './dom.js';
 import { clock } from './format.js';
+import { keepColumns, retheme, showHeatmap } from './heatmap.js';
 import { showHeadline } from './headline.js';
 import { showIncidents } from './incidents.js';
+import { showLost } from './lost.js';
 import { showObservation } from './observation.js';
 import { showPace } from './pace.js';
 import { showOnly, showQueues } from './queues.js';
+import { showSlowest } from './slowest.js';
 import { follow } from './stream.js';
 import { themeButton } from './theme.js';
 
@@ -19,7 +22,11 @@ function show(view) {
   showHeadline(view);
   showIncidents(view, (incident) => showOnly(incident.queues));
   showPace(view);
+  showHeatmap(view);
   showQueues(view);
+  setHidden(byID('details'), view.slowest.length === 0 && view.lost.length === 0);
+  showSlowest(view);
+  showLost(view);
   showObservation(view);
 }
 
@@ -32,7 +39,12 @@ function titleOf(view) {
 
 function onView(view) {
   latest = view;
-  if (!paused) show(view);
+  keepColumns(view);
+  if (paused) return;
+  // How long a view takes can be seen in the performance tools of the browser.
+  performance.mark('begin');
+  show(view);
+  performance.measure('view', 'begin');
 }
 
 function onState(state) {
@@ -55,6 +67,5 @@ pause.addEventListener('click', () => {
   if (!paused && latest) show(latest);
 });
 
-themeButton(() => {});
-setHidden(byID('headline'), false);
+themeButton(retheme);
 follow(onView, onState);

@@ -1,6 +1,6 @@
 // The figures of the node at the moment, in one line.
 import { byID, element, setHidden, setText } from './dom.js';
-import { bits, count, duration, whole } from './format.js';
+import { bits, count, duration, unknown, whole } from './format.js';
 
 const list = byID('pace');
 
@@ -12,7 +12,7 @@ const figures = [
   ['p99', (view) => duration(view.now.p99)],
   ['Slow this second', (view) => whole(view.now.slow)],
   ['Lost in 15 min', (view) => duration(view.lost.reduce((sum, lost) => sum + lost.time, 0))],
-  ['Collector', (view) => `${view.cost.cores.toFixed(3)} cores`],
+  ['Collector', (view) => (view.cost.cores ? `${view.cost.cores.toFixed(3)} cores` : unknown)],
 ];
 
 const values = figures.map(([label]) => {

@@ -11,22 +11,22 @@ const margin = 6;
 // The columns: the member of a row to sort by, the title, what a cell says, its
 // class, and what the title means.
 const columns = [
-  ['process', 'Process', (row) => (row.pid === undefined ? row.process : `${row.process} ${row.pid}`), 'text wide', 'name and pid'],
-  ['rank', 'Rank', (row) => row.rank ?? unknown, 'narrow'],
-  ['device', 'Device', (row) => row.device || unknown, 'text'],
-  ['qp', 'QP', (row) => hex(row.qp), 'text mono'],
-  ['peer', 'Peer', (row) => row.peer || unknown, 'text mono wide'],
+  ['process', 'Process', (row) => (row.pid === undefined ? row.process : `${row.process} ${row.pid}`), 'text process', 'name and pid'],
+  ['rank', 'Rank', (row) => row.rank ?? unknown, 'rank'],
+  ['device', 'Device', (row) => row.device || unknown, 'text device'],
+  ['qp', 'QP', (row) => hex(row.qp), 'text mono qp'],
+  ['peer', 'Peer', (row) => row.peer || unknown, 'text mono peer'],
   ['depth', 'Depth', depthOf, 'depth', 'requests on the Send Queue: now / peak of the interval / limit'],
-  ['rate', 'Rate', (row) => `${count(row.rate)}/s`, '', 'timed completions a second'],
-  ['throughput', 'Sent', (row) => bits(row.throughput), '', 'payload of completed requests'],
-  ['p50', 'p50', (row) => duration(row.p50), ''],
-  ['p99', 'p99', (row) => duration(row.p99), ''],
-  ['p999', 'p99.9', (row) => duration(row.p999), ''],
-  ['worst', 'Worst', (row) => duration(row.worst), ''],
-  ['slow', 'Slow', (row) => (row.slow ? whole(row.slow) : unknown), '', 'completions over their limit'],
-  ['lost', 'Lost', (row) => duration(row.lost), '', 'time that slow requests lost in the present trouble'],
-  ['since', 'Since', (row) => (row.since ? clock(row.since) : unknown), '', 'when the present trouble began'],
-  ['cause', 'Why', whyOf, 'text wide', 'the cause of the last slow requests'],
+  ['rate', 'Rate', (row) => `${count(row.rate)}/s`, 'rate', 'timed completions a second'],
+  ['throughput', 'Sent', (row) => bits(row.throughput), 'sent', 'payload of completed requests'],
+  ['p50', 'p50', (row) => duration(row.p50), 'time'],
+  ['p99', 'p99', (row) => duration(row.p99), 'time'],
+  ['p999', 'p99.9', (row) => duration(row.p999), 'time'],
+  ['worst', 'Worst', (row) => duration(row.worst), 'time'],
+  ['slow', 'Slow', (row) => (row.slow ? whole(row.slow) : unknown), 'slow-count', 'completions over their limit'],
+  ['lost', 'Lost', (row) => duration(row.lost), 'lost', 'time that slow requests lost in the present trouble'],
+  ['since', 'Since', (row) => (row.since ? clock(row.since) : unknown), 'clock', 'when the present trouble began'],
+  ['cause', 'Why', whyOf, 'text why', 'the cause of the last slow requests'],
 ];
 
 const scroll = byID('queues-scroll');

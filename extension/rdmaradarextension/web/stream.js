@@ -16,8 +16,8 @@ export function follow(onView, onState) {
     events = new EventSource('events');
     events.addEventListener('view', (message) => {
       last = Date.now();
-      onState('live');
       onView(JSON.parse(message.data));
+      onState('live');
     });
     events.addEventListener('error', () => {
       onState('lost');

@@ -1,0 +1,141 @@
+//go:build browser
+
+package browser
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/rdmaradar/rdmaradar/internal/radar"
+)
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// Whoever is called at night sees where it is slow, since when and why without
+// doing anything.
+func TestIncidentIsSeenAtOnce(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(16)
+	s.sick = 3
+	defer board.Show(s.state)()
+	s.play(t)
+	o := openTab(t, 1440, 900)
+	for _, theme := range []string{"dark", "light"} {
+		o.prefer(theme)
+		o.open(url)
+		o.waitFor(`document.querySelectorAll('#queues-table tbody tr').length > 10`)
+		o.shoot("incident-" + theme)
+	}
+	assert.Equal(t, "One thing is wrong", o.text("#headline-title"))
+	incident := o.text(".incident")
+	for _, part := range []string{"QP 0x1803 on mlx5_3 (rank 3)", "487 µs instead of 2.2 µs", "Since", "pause frames (PFC) received", "rx_prio3_pause rose"} {
+		assert.Contains(t, incident, part)
+	}
+	first := o.text("#queues-table tbody tr:nth-child(2)")
+	assert.Contains(t, first, "0x1803", "the slow queue is the first row")
+}
+
+func TestHealthyNode(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(64)
+	defer board.Show(s.state)()
+	s.play(t)
+	o := openTab(t, 1440, 900)
+	o.prefer("dark")
+	o.open(url)
+	assert.Equal(t, "Nothing is slow", o.text("#headline-title"))
+	o.shoot("healthy")
+}
+
+func TestStatesWithoutData(t *testing.T) {
+	board, url := serve(t)
+	o := openTab(t, 1280, 720)
+	o.prefer("dark")
+	o.open(url)
+	assert.Equal(t, "No rdma receiver feeds this page", o.text("#headline-title"))
+	o.shoot("no-receiver")
+
+	s := newScene(0)
+	s.look(s.since)
+	end := board.Show(s.state)
+	o.waitFor(`document.getElementById('headline-title').innerText === 'No RDMA queue is in use'`)
+	o.shoot("no-queues")
+
+	s.state.Fail(errors.New("RDMA tracing cannot start: CAP_BPF and CAP_PERFMON are missing: run the collector as root, " +
+		"or with AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"))
+	o.waitFor(`document.getElementById('headline-title').innerText === 'Nothing is traced on this node'`)
+	assert.Contains(t, o.text("#headline-text"), "CAP_BPF")
+	o.shoot("unprivileged")
+	end()
+	o.waitFor(`document.getElementById('headline-title').innerText === 'No rdma receiver feeds this page'`)
+}
+
+// Without the token, or by another name, not even the frame of the page is there.
+func TestStrangersGetNothing(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(4)
+	defer board.Show(s.state)()
+	s.play(t)
+	o := openTab(t, 1280, 720)
+	for _, foreign := range []string{
+		strings.Replace(url, token, "AnotherTokenOfTheSameLength"[:len(token)], 1),
+		strings.Replace(url, token+"/", "", 1),
+		strings.Replace(url, "localhost", "radar.localhost", 1),
+	} {
+		o.run(chromedp.Navigate(foreign))
+		assert.Zero(t, eval[int](o, `document.querySelectorAll('main, script, link').length`), foreign)
+		assert.NotContains(t, o.text("body"), "gpu-017", foreign)
+	}
+	// Refusals are errors in the console.
+	o.forgive()
+}
+
+// A name that a process gave itself is text wherever it is shown.
+func TestHostileNamesAreText(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(8)
+	s.name, s.sick = hostile, 3
+	defer board.Show(s.state)()
+	s.play(t)
+	s.state.Tell(radar.Incident{
+		ID: "666", Open: true, Subject: hostile, Happened: hostile, Title: hostile, Cause: hostile, Remedy: hostile,
+		For: []string{hostile}, First: time.Now().UnixMilli(), Last: time.Now().UnixMilli(),
+	})
+	o := openTab(t, 1440, 900)
+	o.open(url)
+	o.waitFor(`document.querySelectorAll('.incident').length === 2`)
+	for _, place := range []string{"#queues-table", ".incident", "#slowest"} {
+		assert.Contains(t, o.text(place), hostile, place)
+	}
+	assert.Zero(t, eval[int](o, `document.querySelectorAll('main img, main b').length`))
+	o.shoot("hostile-names")
+}
+
+// What is on the screen after the collector is gone says that it is old.
+func TestLostConnectionIsSaid(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(4)
+	defer board.Show(s.state)()
+	s.play(t)
+	o := openTab(t, 1280, 720)
+	o.open(url)
+	o.waitFor(`document.getElementById('connection').innerText.includes('Live')`)
+	require.NoError(t, board.(component.Component).Shutdown(t.Context()))
+	o.waitFor(`document.getElementById('connection').innerText.includes('Connection lost')`)
+	assert.True(t, eval[bool](o, `document.body.classList.contains('stale')`))
+	o.forgive()
+}
