@@ -137,7 +137,7 @@ func tracing() *radar.State {
 
 // look has so many queues seen.
 func look(state *radar.State, queues int) {
-	state.Look(time.Now(), &verbs.Snapshot{Queues: make([]verbs.QueueInfo, queues)})
+	state.Look(time.Now(), &verbs.Snapshot{Queues: make([]verbs.QueueInfo, queues)}, nil)
 }
 
 func TestPageIsHealthyWithoutReceiver(t *testing.T) {

@@ -49,6 +49,39 @@ func TestIncidentIsSeenAtOnce(t *testing.T) {
 	assert.Contains(t, first, "0x1803", "the slow queue is the first row")
 }
 
+// Where things are, who talks to whom, and which process polls on the wrong socket.
+func TestTopology(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(64)
+	s.sick = 3
+	s.equip(t)
+	defer board.Show(s.state)()
+	s.play(t)
+	for _, theme := range []string{"dark", "light"} {
+		o := openTab(t, 1440, 900)
+		o.prefer(theme)
+		o.open(url)
+		o.waitFor(`document.querySelectorAll('.topology .route').length > 20`)
+		assert.Equal(t, 2, eval[int](o, `document.querySelectorAll('.topology .socket').length`))
+		assert.Equal(t, 8, eval[int](o, `document.querySelectorAll('.topology .nic').length`))
+		assert.Equal(t, 8, eval[int](o, `document.querySelectorAll('.topology .gpu').length`))
+		crossing := o.titles(".topology .crossing")
+		require.Len(t, crossing, 1)
+		assert.Contains(t, crossing[0], "python3 41005")
+		hot := o.titles(".topology .hot-3")
+		require.Len(t, hot, 2, "from the process to its device, and on to the peer")
+		assert.Contains(t, hot[0], "python3 41003")
+		assert.Contains(t, o.text("#routes tbody tr:first-child"), s.queues[3].Device)
+		o.shoot("topology-" + theme)
+	}
+}
+
+// titles are what drawings say of their parts.
+func (o *tab) titles(selector string) []string {
+	o.t.Helper()
+	return eval[[]string](o, `[...document.querySelectorAll(`+quoted(selector+" title")+`)].map((e) => e.textContent)`)
+}
+
 func TestHealthyNode(t *testing.T) {
 	board, url := serve(t)
 	s := newScene(64)

@@ -5,6 +5,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/extension/extensiontest"
 
 	"github.com/rdmaradar/rdmaradar/extension/rdmaradarextension"
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
+	"github.com/rdmaradar/rdmaradar/internal/fabric/fabrictest"
 	"github.com/rdmaradar/rdmaradar/internal/radar"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
@@ -50,24 +53,53 @@ type scene struct {
 	// sick is the queue that becomes slow, -1 for none, from the moment on.
 	sick  int
 	since time.Time
+	// nodes are the NUMA nodes on which the pollers run.
+	nodes map[uint32]int
 }
 
 // newScene has so many queues, on eight devices and in eight processes.
 func newScene(queues int) *scene {
-	s := &scene{state: radar.NewState(), random: rand.New(rand.NewPCG(1, 2)), name: "python3", sick: -1}
+	s := &scene{state: radar.NewState(), random: rand.New(rand.NewPCG(1, 2)), name: "python3", sick: -1, nodes: map[uint32]int{}}
 	s.state.Name(radar.Node{Host: "gpu-017", Version: "v0.1.0"})
 	s.state.Open(radar.Source{Identify: s.identify})
 	for i := range queues {
 		q := verbs.QueueInfo{
-			ID:   verbs.QueueID{Process: verbs.ProcessID{TGID: uint32(41000 + i%8), Incarnation: 1}, Context: 1, QPNumber: uint32(0x1800 + i)},
-			Type: 2, RemoteQP: uint32(0x2800 + i), Device: fmt.Sprintf("mlx5_%d", i%8), Port: 1, State: verbs.QueueSynced, Limit: 256,
+			ID:     verbs.QueueID{Process: verbs.ProcessID{TGID: uint32(41000 + i%8), Incarnation: 1}, Context: 1, QPNumber: uint32(0x1800 + i)},
+			Poller: uint32(41100 + i%8), Type: 2, RemoteQP: uint32(0x2800 + i), Device: fmt.Sprintf("mlx5_%d", i%8), Port: 1, State: verbs.QueueSynced, Limit: 256,
 			Traffic: verbs.Traffic{Generation: uint64(i + 1)},
 		}
 		q.Path.GIDType = verbs.GIDTypeRoCEv2
 		q.Path.RemoteGID = verbs.GID{10: 0xff, 11: 0xff, 12: 10, 13: byte(i % 8), 14: byte(i / 8 % 250), 15: 1}
 		s.queues = append(s.queues, q)
 	}
+	for rank := range 8 {
+		// The one with rank 5 polls on the wrong socket.
+		s.nodes[uint32(41100+rank)] = rank / 4
+		if rank == 5 {
+			s.nodes[uint32(41100+rank)] = 0
+		}
+	}
 	return s
+}
+
+// equip has the node be one with two sockets, eight NICs and eight GPUs. Its devices
+// have other names than the queues, which are given theirs.
+func (s *scene) equip(t *testing.T) {
+	t.Helper()
+	reader := fabric.NewReader(fabrictest.Tree(t, fabrictest.TwoSockets))
+	logger := slog.New(slog.DiscardHandler)
+	sample := fabric.NewSampler(reader, fabric.NewCounterReader(reader, nil, nil, logger, time.Now), nil, logger).Sample()
+	gpus, err := reader.GPUs()
+	require.NoError(t, err)
+	s.state.Equip(radar.MachineOf(sample.Devices, gpus))
+	ofNode := map[int][]string{}
+	for _, d := range sample.Devices {
+		ofNode[*d.NUMANode] = append(ofNode[*d.NUMANode], d.Name)
+	}
+	for i := range s.queues {
+		rank := i % 8
+		s.queues[i].Device = ofNode[rank/4][rank%4]
+	}
 }
 
 func (s *scene) identify(id verbs.ProcessID) radar.Process {
@@ -99,7 +131,7 @@ func (s *scene) look(at time.Time) {
 		}
 		queues[i] = *q
 	}
-	s.state.Look(at, &verbs.Snapshot{Queues: queues})
+	s.state.Look(at, &verbs.Snapshot{Queues: queues}, s.nodes)
 }
 
 // trouble is a second of what is slow on the sick queue.
@@ -140,7 +172,7 @@ func (s *scene) incident(now time.Time) {
 
 func (s *scene) collect() {
 	s.state.Collect(&verbs.Snapshot{
-		WQEs: verbs.WQEBalance{Posted: 921_884_112, Delivered: 115_235_514, Retired: 806_648_598, Lost: map[string]uint64{"resync": 0}},
+		WQEs:        verbs.WQEBalance{Posted: 921_884_112, Delivered: 115_235_514, Retired: 806_648_598, Lost: map[string]uint64{"resync": 0}},
 		Completions: verbs.CompletionBalance{Seen: 115_236_002, Matched: 115_235_514, Unsynced: 488},
 		Losses:      map[string]uint64{"ring_buffer_full": 0, "usual_for_its_kind": 1204},
 		Probes: []verbs.ProbeInfo{

@@ -24,6 +24,7 @@ const (
 	afterComm      = 3
 	fieldState     = 3 - afterComm
 	fieldStartTime = 22 - afterComm
+	fieldProcessor = 39 - afterComm
 	fieldEnvStart  = 50 - afterComm
 )
 
@@ -32,6 +33,8 @@ type stat struct {
 	comm       string
 	state      byte
 	startTicks uint64
+	// processor is the CPU that it ran on last, -1 when that is not told.
+	processor int
 	// envStart is the address of the environment, new with each execve; 0
 	// when the reader may not know it.
 	envStart uint64
@@ -67,6 +70,12 @@ func parseStat(text []byte) (stat, error) {
 		comm:       string(text[start+1 : end]),
 		state:      fields[fieldState][0],
 		startTicks: ticks,
+		processor:  -1,
+	}
+	if len(fields) > fieldProcessor {
+		if cpu, err := strconv.ParseUint(string(fields[fieldProcessor]), 10, 31); err == nil {
+			parsed.processor = int(cpu)
+		}
 	}
 	if len(fields) > fieldEnvStart {
 		parsed.envStart, _ = strconv.ParseUint(string(fields[fieldEnvStart]), 10, 64)

@@ -13,7 +13,7 @@ import (
 func columns(looks ...*verbs.Snapshot) []Column {
 	s := opened()
 	for i, l := range looks {
-		s.Look(at(i), l)
+		s.Look(at(i), l, nil)
 	}
 	return s.View(at(len(looks)), 1).Heatmap.Columns
 }

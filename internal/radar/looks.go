@@ -14,6 +14,8 @@ const markEvery = time.Minute
 type look struct {
 	at     int64
 	queues []verbs.QueueInfo
+	// nodes are the NUMA nodes of the threads that poll.
+	nodes map[uint32]int
 }
 
 // looks are the last looks at the queues. What a look has does not change any more.
@@ -25,8 +27,8 @@ type looks struct {
 	heatmap    heatmap
 }
 
-func (l *looks) add(at time.Time, snap *verbs.Snapshot) {
-	now := &look{at: at.UnixMilli(), queues: snap.Queues}
+func (l *looks) add(at time.Time, snap *verbs.Snapshot, nodes map[uint32]int) {
+	now := &look{at: at.UnixMilli(), queues: snap.Queues, nodes: nodes}
 	if l.now == nil {
 		l.mark, l.next = now, now
 	} else {
@@ -72,7 +74,7 @@ func (f *finder) place(id verbs.QueueID) int {
 	return -1
 }
 
-// queuesOf are those of a look, none where there is none.
+// finder finds the queues of the look, none where there is no look.
 func (l *look) finder() finder {
 	if l == nil {
 		return finder{}

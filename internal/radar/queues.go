@@ -39,6 +39,7 @@ func (t tableOf) rows(source *Source, troubles map[verbs.QueueID]Trouble) QueueT
 		table.Device = append(table.Device, devices.of(q.Device))
 		table.Peer = append(table.Peer, peerOf(&peers, &q.Path, source.HidePeers))
 		table.addState(q)
+		table.Node = append(table.Node, t.now.nodeOf(q.Poller))
 		table.addRate(q, before.find(i, q), t.seconds())
 		trouble, ok := troubles[q.ID]
 		if ok {
@@ -63,7 +64,7 @@ func newTable(t tableOf) QueueTable {
 		Over: over * 1e6, Processes: []Process{}, Devices: []string{}, Peers: []string{},
 		Process: make([]int, 0, n), Device: make([]int, 0, n), Peer: make([]int, 0, n),
 		QP: make([]uint32, 0, n), RemoteQP: make([]uint32, 0, n), Type: make([]string, 0, n), State: make([]string, 0, n),
-		Outstanding: make([]uint32, 0, n), Peak: make([]uint32, 0, n), Limit: make([]uint32, 0, n), Oldest: make([]int64, 0, n),
+		Outstanding: make([]uint32, 0, n), Peak: make([]uint32, 0, n), Limit: make([]uint32, 0, n), Node: make([]int, 0, n), Oldest: make([]int64, 0, n),
 		Rate: make([]float64, 0, n), Throughput: make([]float64, 0, n), Completions: make([]uint64, 0, n),
 		P50: make([]int64, 0, n), P99: make([]int64, 0, n), P999: make([]int64, 0, n), Worst: make([]int64, 0, n),
 		Slow: make([]uint64, 0, n), Troubles: map[int]Trouble{},
@@ -92,6 +93,14 @@ func peerName(p *verbs.Path) string {
 		return address.String()
 	}
 	return p.RemoteGID.String()
+}
+
+// nodeOf is the NUMA node of a thread, -1 where it is not known.
+func (l *look) nodeOf(tid uint32) int {
+	if node, ok := l.nodes[tid]; ok && tid != 0 {
+		return node
+	}
+	return -1
 }
 
 func (t *QueueTable) addState(q *verbs.QueueInfo) {

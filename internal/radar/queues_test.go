@@ -15,13 +15,13 @@ func TestQuantilesAreOfTheLastMinutes(t *testing.T) {
 	s := opened()
 	fast, slow := bucketOf(2*time.Microsecond), bucketOf(500*time.Microsecond)
 	// What was slow in the first minute is out of the figures three minutes later.
-	s.Look(at(0), snapshot(queue(trainer, 1, nil)))
-	s.Look(at(10), snapshot(queue(trainer, 1, map[int]uint32{slow: 1000})))
+	s.Look(at(0), snapshot(queue(trainer, 1, nil)), nil)
+	s.Look(at(10), snapshot(queue(trainer, 1, map[int]uint32{slow: 1000})), nil)
 	first := s.View(at(10), 0).Queues
 	assert.EqualValues(t, 10e9, first.Over)
 	assert.Equal(t, []int64{int64(verbs.QueueBucketEdge(slow))}, first.P50)
 	for second := 60; second <= 180; second += 60 {
-		s.Look(at(second), snapshot(queue(trainer, 1, map[int]uint32{slow: 1000, fast: uint32(second)})))
+		s.Look(at(second), snapshot(queue(trainer, 1, map[int]uint32{slow: 1000, fast: uint32(second)})), nil)
 	}
 	last := s.View(at(180), 0).Queues
 	assert.EqualValues(t, 60e9, last.Over)
@@ -63,8 +63,8 @@ func TestWorstIsExactWhereItWasReported(t *testing.T) {
 
 func TestRatesAreOfTheLastTwoLooks(t *testing.T) {
 	s := opened()
-	s.Look(at(0), snapshot(queue(trainer, 1, map[int]uint32{10: 100})))
-	s.Look(at(2), snapshot(queue(trainer, 1, map[int]uint32{10: 150})))
+	s.Look(at(0), snapshot(queue(trainer, 1, map[int]uint32{10: 100})), nil)
+	s.Look(at(2), snapshot(queue(trainer, 1, map[int]uint32{10: 150})), nil)
 	view := s.View(at(2), 0)
 	assert.Equal(t, []float64{25}, view.Queues.Rate)
 	assert.Equal(t, []float64{25 * 4096}, view.Queues.Throughput)
@@ -75,7 +75,7 @@ func TestUnsyncedQueuesAreCounted(t *testing.T) {
 	s := opened()
 	unsynced := queue(trainer, 2, nil)
 	unsynced.State = verbs.QueueUnsynced
-	s.Look(at(0), snapshot(queue(trainer, 1, nil), unsynced))
+	s.Look(at(0), snapshot(queue(trainer, 1, nil), unsynced), nil)
 	assert.Equal(t, Pace{Queues: 2, Untimed: 1}, s.View(at(0), 0).Now)
 }
 
@@ -92,7 +92,7 @@ func manyQueues(n int, count uint32) *verbs.Snapshot {
 
 func TestTableHasARowOfEachQueue(t *testing.T) {
 	s := opened()
-	s.Look(at(0), manyQueues(4096, 100))
+	s.Look(at(0), manyQueues(4096, 100), nil)
 	table := s.View(at(0), 0).Queues
 	require.Equal(t, 4096, table.Len())
 	assert.Len(t, table.Processes, 16)
@@ -107,7 +107,7 @@ func BenchmarkLook4096(b *testing.B) {
 	s := opened()
 	looks := []*verbs.Snapshot{manyQueues(4096, 100), manyQueues(4096, 300)}
 	for i := 0; b.Loop(); i++ {
-		s.Look(at(i), looks[i%2])
+		s.Look(at(i), looks[i%2], nil)
 	}
 }
 
@@ -115,7 +115,7 @@ func BenchmarkLook4096(b *testing.B) {
 func BenchmarkView4096(b *testing.B) {
 	s := opened()
 	for i := range 200 {
-		s.Look(at(i), manyQueues(4096, uint32(100*i)))
+		s.Look(at(i), manyQueues(4096, uint32(100*i)), nil)
 	}
 	for b.Loop() {
 		text, err := json.Marshal(s.View(at(200), at(180).UnixMilli()))

@@ -23,6 +23,7 @@ type State struct {
 	ledger    ledger
 	incidents incidents
 	slowest   slowest
+	machine   Machine
 	probes    []Probe
 	books     Books
 	cost      costMeter
@@ -40,7 +41,7 @@ type Source struct {
 // NewState returns the state of a node on which tracing starts.
 func NewState() *State {
 	return &State{
-		tracing: Tracing{Phase: Starting}, troubles: newTroubles(),
+		tracing: Tracing{Phase: Starting}, troubles: newTroubles(), machine: MachineOf(nil, nil),
 		probes: []Probe{}, books: booksOf(&verbs.Snapshot{}), cost: costMeter{spent: processTime},
 	}
 }
@@ -87,11 +88,19 @@ func (s *State) Fail(err error) {
 }
 
 // Look takes the state of the queues at a moment. It keeps the snapshot, of which
-// nothing may change any more.
-func (s *State) Look(at time.Time, snap *verbs.Snapshot) {
+// nothing may change any more. nodes are the NUMA nodes on which the threads that
+// poll run, as far as they are known; it may be nil.
+func (s *State) Look(at time.Time, snap *verbs.Snapshot, nodes map[uint32]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.looks.add(at, snap)
+	s.looks.add(at, snap, nodes)
+}
+
+// Equip takes what the node has.
+func (s *State) Equip(m Machine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine = m
 }
 
 // Collect takes what is counted since the start and how functions are observed.
@@ -139,6 +148,7 @@ func (s *State) View(now time.Time, since int64) View {
 		Incidents: s.incidents.view(at),
 		Slowest:   s.slowest.view(at),
 		Lost:      s.ledger.view(at),
+		Machine:   s.machine,
 		Probes:    s.probes, Books: s.books, Cost: s.cost.view(now),
 	}
 	table := s.looks.table()

@@ -79,10 +79,10 @@ func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.S
 func TestViewIsGolden(t *testing.T) {
 	s := opened()
 	fast, slow := bucketOf(1900*time.Nanosecond), bucketOf(450*time.Microsecond)
-	s.Look(at(0), snapshot(queue(trainer, 0x11, nil), queue(nvme, 0x12, nil)))
+	s.Look(at(0), snapshot(queue(trainer, 0x11, nil), queue(nvme, 0x12, nil)), nil)
 	busy := queue(trainer, 0x11, map[int]uint32{fast: 990, slow: 10})
 	busy.Traffic.Slow = 10
-	s.Look(at(1), snapshot(busy, queue(nvme, 0x12, map[int]uint32{fast: 100})))
+	s.Look(at(1), snapshot(busy, queue(nvme, 0x12, map[int]uint32{fast: 100})), nil)
 	s.Judge([]Burst{{
 		Queue: busy.ID, Device: "mlx5_0", First: at(0).Add(300 * time.Millisecond), Last: at(1),
 		Slow: 10, Lost: 4480 * time.Microsecond, Worst: 456 * time.Microsecond,
@@ -172,7 +172,7 @@ func TestPeersCanBeHidden(t *testing.T) {
 	source := theSource()
 	source.HidePeers = true
 	s.Open(source)
-	s.Look(at(0), snapshot(queue(trainer, 1, nil)))
+	s.Look(at(0), snapshot(queue(trainer, 1, nil)), nil)
 	text, err := json.Marshal(s.View(at(1), 0))
 	require.NoError(t, err)
 	assert.NotContains(t, string(text), "10.0.0.9")
@@ -196,7 +196,7 @@ func TestStateIsSafeForConcurrentUse(t *testing.T) {
 		defer close(done)
 		for i := range 200 {
 			q := queue(trainer, uint32(i%5), map[int]uint32{20: uint32(i)})
-			s.Look(at(i), snapshot(q))
+			s.Look(at(i), snapshot(q), nil)
 			s.Judge([]Burst{{Queue: q.ID, Device: "mlx5_0", First: at(i), Last: at(i), Slow: 1, Lost: 1, Cause: "unknown"}})
 			s.Slow([]Request{{At: at(i).UnixMilli(), Excess: int64(i)}})
 			s.Tell(Incident{ID: fmt.Sprint(i % 7), Open: i%2 == 0, Last: at(i).UnixMilli()})

@@ -78,7 +78,7 @@ func TestStuckSendsAreTroubleAndNotLostTime(t *testing.T) {
 	s := opened()
 	stuck := burst(1, 0, "hang", 0)
 	stuck.Slow, stuck.Stuck = 0, 3
-	s.Look(at(0), snapshot(queue(trainer, 1, nil)))
+	s.Look(at(0), snapshot(queue(trainer, 1, nil)), nil)
 	s.Judge([]Burst{stuck})
 	view := s.View(at(1), 0)
 	assert.EqualValues(t, 3, view.Queues.Troubles[0].Stuck)

@@ -21,10 +21,11 @@ type View struct {
 	// ten minutes, the worst first.
 	Slowest []Request `json:"slowest"`
 	// Lost is where the time of the last quarter of an hour went, the most first.
-	Lost   []Lost  `json:"lost"`
-	Probes []Probe `json:"probes"`
-	Books  Books   `json:"books"`
-	Cost   Cost    `json:"cost"`
+	Lost    []Lost  `json:"lost"`
+	Machine Machine `json:"machine"`
+	Probes  []Probe `json:"probes"`
+	Books   Books   `json:"books"`
+	Cost    Cost    `json:"cost"`
 }
 
 // Node says which machine it is.
@@ -118,7 +119,10 @@ type QueueTable struct {
 	Outstanding []uint32 `json:"outstanding"`
 	Peak        []uint32 `json:"peak"`
 	Limit       []uint32 `json:"limit"`
-	Oldest      []int64  `json:"oldest"`
+	// Node is the NUMA node on which the thread runs that polls for the queue, -1 where
+	// that is not known.
+	Node   []int   `json:"node"`
+	Oldest []int64 `json:"oldest"`
 	// Rate is completions, Throughput bytes a second, between the last two looks.
 	Rate       []float64 `json:"rate"`
 	Throughput []float64 `json:"throughput"`

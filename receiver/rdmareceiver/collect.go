@@ -62,7 +62,7 @@ func (s *session) collect(before uint64) (slow uint64) {
 		s.logger.Warn("The counters of the tracer could not be read; they are read again at the next collection.", zap.Error(err))
 		return before
 	}
-	s.shown.collect(&snap)
+	s.shown.collect(s, &snap)
 	c := collected{snapshot: snap}
 	if s.devices != nil {
 		c.devices = s.devices.latest()

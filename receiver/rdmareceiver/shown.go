@@ -1,9 +1,8 @@
 package rdmareceiver
 
 import (
-	"time"
-
 	"go.opentelemetry.io/collector/component"
+	"go.uber.org/zap"
 
 	"github.com/rdmaradar/rdmaradar/internal/incident"
 	"github.com/rdmaradar/rdmaradar/internal/radar"
@@ -62,6 +61,15 @@ func (s shown) open(of *session) {
 		HidePeers: !of.cfg.PeerAddresses,
 	})
 	s.state.Impair(of.engine.Impaired())
+	if of.host.gpus == nil {
+		return
+	}
+	// GPUs do not come and go while a machine runs.
+	gpus, err := of.host.gpus()
+	if err != nil {
+		of.logger.Warn("The GPUs of the node could not be listed and are not on the radar page.", zap.Error(err))
+	}
+	of.gpus = gpus
 }
 
 func (s shown) impair(err error) {
@@ -74,15 +82,55 @@ func (s shown) impair(err error) {
 func (s shown) watched() bool { return s.state != nil && s.state.Watched() }
 
 // look takes a glance, which must not change any more.
-func (s shown) look(at time.Time, snap *verbs.Snapshot) {
-	if s.state != nil {
-		s.state.Look(at, snap)
+func (s shown) look(by *session, snap *verbs.Snapshot) {
+	if s.state == nil {
+		return
 	}
+	var nodes map[uint32]int
+	if s.state.Watched() {
+		nodes = pollerNodes(snap.Queues, by.host.threads, by.host.topology)
+	}
+	s.state.Look(by.clock.at(snap.Monotonic).AsTime(), snap, nodes)
 }
 
-func (s shown) collect(snap *verbs.Snapshot) {
-	if s.state != nil {
-		s.state.Collect(snap)
+// maxPollerNodes bounds the threads of which it is read where they run.
+const maxPollerNodes = 256
+
+// pollerNodes are the NUMA nodes on which the threads that poll run at the moment.
+func pollerNodes(queues []verbs.QueueInfo, threads threads, topology numaNodes) map[uint32]int {
+	nodes := map[uint32]int{}
+	if threads == nil {
+		return nodes
+	}
+	asked := map[uint32]bool{}
+	for i := range queues {
+		q := &queues[i]
+		if q.Poller == 0 || asked[q.Poller] || q.ID.Process.InKernel() || len(asked) >= maxPollerNodes {
+			continue
+		}
+		asked[q.Poller] = true
+		state, err := threads.ThreadState(int(q.ID.Process.TGID), int(q.Poller))
+		if err != nil {
+			continue
+		}
+		if node, ok := topology.CPUNode(state.CPU); ok {
+			nodes[q.Poller] = node
+		}
+	}
+	return nodes
+}
+
+// collect takes a snapshot, and what the node has as it was last seen.
+func (s shown) collect(by *session, snap *verbs.Snapshot) {
+	if s.state == nil {
+		return
+	}
+	s.state.Collect(snap)
+	if by.devices == nil {
+		return
+	}
+	if sample := by.devices.latest(); sample != nil {
+		s.state.Equip(radar.MachineOf(sample.Devices, by.gpus))
 	}
 }
 

@@ -224,7 +224,7 @@ func (s *session) glance(slow bool) bool {
 		return false
 	}
 	s.glances.add(&snap)
-	s.shown.look(s.clock.at(snap.Monotonic).AsTime(), &snap)
+	s.shown.look(s, &snap)
 	s.quotas.look(&snap)
 	s.steals.look(snap.Monotonic, slow)
 	return true

@@ -12,6 +12,18 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+const svgNames = 'http://www.w3.org/2000/svg';
+
+// shape makes an element of a drawing.
+export function shape(tag, attributes = {}, ...children) {
+  const made = document.createElementNS(svgNames, tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== false) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== undefined && child !== ''));
+  return made;
+}
+
 // byID fails early: the page and its scripts belong together.
 export function byID(id) {
   const found = document.getElementById(id);

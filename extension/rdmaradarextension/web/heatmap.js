@@ -69,7 +69,7 @@ function build() {
       y: { distr: 3, range: () => yRange() },
     },
     axes: [
-      { ...axis, values: (_, seconds, index, space, step) => seconds.map((second) => clock(second * 1000).slice(0, step < 60 ? 8 : 5)) },
+      { ...axis, size: 30, values: (_, seconds, index, space, step) => seconds.map((second) => clock(second * 1000).slice(0, step < 60 ? 8 : 5)) },
       { ...axis, size: 66, splits: (_, index, from, to) => decades(from, to), filter: (_, values) => values, values: (_, values) => values.map(duration) },
     ],
     series: [

@@ -11,6 +11,7 @@ import { showOnly, showQueues } from './queues.js';
 import { showSlowest } from './slowest.js';
 import { follow } from './stream.js';
 import { themeButton } from './theme.js';
+import { showTopology } from './topology.js';
 
 const pause = byID('pause');
 let paused = false;
@@ -27,6 +28,7 @@ function show(view) {
   setHidden(byID('details'), view.slowest.length === 0 && view.lost.length === 0);
   showSlowest(view);
   showLost(view);
+  showTopology(view);
   showObservation(view);
 }
 

@@ -143,5 +143,5 @@ function depthOf(row) {
 function whyOf(row) {
   if (row.stuck > 0) return `${plural(row.stuck, 'send')} stuck: ${row.cause}`;
   if (row.state !== 'synced') return row.cause || `not timed: ${row.state}`;
-  return row.cause || unknown;
+  return row.cause || (row.crossing ? 'NUMA crossing' : unknown);
 }

@@ -5,6 +5,7 @@ import { hex, processName } from './format.js';
 export function rowsOf(view) {
   const table = view.queues;
   const titles = titlesOf(view);
+  const nodes = new Map(view.machine.devices.map((device) => [device.name, device.node]));
   return table.qp.map((qp, i) => {
     const process = table.processes[table.process[i]];
     const trouble = table.troubles[i];
@@ -36,10 +37,14 @@ export function rowsOf(view) {
       since: trouble?.since ?? 0,
       last: trouble?.last ?? 0,
       stuck: trouble?.stuck ?? 0,
+      crossing: crosses(table.node[i], nodes.get(table.devices[table.device[i]])),
       cause: trouble ? titles.get(trouble.cause) ?? trouble.cause : '',
     };
   });
 }
+
+// crosses reports whether a queue is polled on another NUMA node than its device's.
+const crosses = (thread, device) => thread >= 0 && device !== undefined && thread !== device;
 
 // titlesOf are what people call the causes of a view.
 export function titlesOf(view) {
@@ -64,6 +69,7 @@ function searched(row) {
   row.searched ??= [
     row.process, `pid ${row.pid}`, row.rank === undefined ? '' : `rank ${row.rank} rank:${row.rank}`, row.service, row.job,
     row.device, row.peer, hex(row.qp), String(row.qp), hex(row.remote), row.type, row.state, row.cause,
+    row.crossing ? 'numa crossing' : '',
   ].join('\n').toLowerCase();
   return row.searched;
 }
