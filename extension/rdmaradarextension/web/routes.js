@@ -29,4 +29,9 @@ function add(routes, from, to, row) {
   return route;
 }
 
-const sorted = (routes) => [...routes.values()].sort((a, b) => b.lost - a.lost || b.throughput - a.throughput || (a.from < b.from ? -1 : 1));
+// sorted has routes that send about as much in the order of their names, so that a
+// picture that is looked at does not dance.
+const sorted = (routes) => [...routes.values()].sort((a, b) => b.lost - a.lost || octave(b) - octave(a)
+  || `${a.from} ${a.to}`.localeCompare(`${b.from} ${b.to}`, undefined, { numeric: true }));
+
+const octave = (route) => Math.round(Math.log2(route.throughput + 1));
