@@ -148,7 +148,7 @@ func (o *tab) waitFor(expression string) {
 // text is what can be read in an element.
 func (o *tab) text(selector string) string {
 	o.t.Helper()
-	return eval[string](o, `document.querySelector(`+quoted(selector)+`)?.innerText ?? ''`)
+	return eval[string](o, `(() => { const e = document.querySelector(`+quoted(selector)+`); return e?.innerText ?? e?.textContent ?? ''; })()`)
 }
 
 // texts are those of all elements that the selector finds.

@@ -106,6 +106,12 @@ func TestStatesWithoutData(t *testing.T) {
 	s.look(s.since)
 	end := board.Show(s.state)
 	o.waitFor(`document.getElementById('headline-title').innerText === 'No RDMA queue is in use'`)
+	s.state.Equip(radar.MachineOf(nil, nil))
+	o.waitFor(`document.getElementById('headline-title').innerText === 'This node has no RDMA device'`)
+	o.shoot("no-device")
+	s.equip(t)
+	s.collect()
+	o.waitFor(`document.querySelectorAll('.topology .nic').length === 8`)
 	o.shoot("no-queues")
 
 	s.state.Fail(errors.New("RDMA tracing cannot start: CAP_BPF and CAP_PERFMON are missing: run the collector as root, " +
@@ -148,10 +154,12 @@ func TestHostileNamesAreText(t *testing.T) {
 		ID: "666", Open: true, Subject: hostile, Happened: hostile, Title: hostile, Cause: hostile, Remedy: hostile,
 		For: []string{hostile}, First: time.Now().UnixMilli(), Last: time.Now().UnixMilli(),
 	})
+	s.state.Tell(radar.Incident{ID: "667", Subject: hostile, Happened: hostile, Title: hostile, Last: time.Now().UnixMilli()})
 	o := openTab(t, 1440, 900)
 	o.open(url)
 	o.waitFor(`document.querySelectorAll('.incident').length === 2`)
-	for _, place := range []string{"#queues-table", ".incident", "#slowest"} {
+	eval[bool](o, `document.querySelector('.over').open = true`)
+	for _, place := range []string{"#queues-table", ".incident", ".over", "#slowest", ".topology"} {
 		assert.Contains(t, o.text(place), hostile, place)
 	}
 	assert.Zero(t, eval[int](o, `document.querySelectorAll('main img, main b').length`))

@@ -8,6 +8,8 @@ import (
 
 // Machine is what the node has, as far as RDMA goes.
 type Machine struct {
+	// Read says that it was read: without devices the node has none.
+	Read    bool     `json:"read"`
 	Devices []Device `json:"devices"`
 	GPUs    []GPU    `json:"gpus"`
 }
@@ -49,7 +51,7 @@ type GPU struct{ Place }
 
 // MachineOf tells of devices and GPUs.
 func MachineOf(devices []fabric.DeviceState, gpus []fabric.PCIDevice) Machine {
-	m := Machine{Devices: make([]Device, 0, len(devices)), GPUs: make([]GPU, 0, len(gpus))}
+	m := Machine{Read: true, Devices: make([]Device, 0, len(devices)), GPUs: make([]GPU, 0, len(gpus))}
 	for i := range devices {
 		m.Devices = append(m.Devices, deviceOf(&devices[i]))
 	}

@@ -41,7 +41,7 @@ type Source struct {
 // NewState returns the state of a node on which tracing starts.
 func NewState() *State {
 	return &State{
-		tracing: Tracing{Phase: Starting}, troubles: newTroubles(), machine: MachineOf(nil, nil),
+		tracing: Tracing{Phase: Starting}, troubles: newTroubles(), machine: Machine{Devices: []Device{}, GPUs: []GPU{}},
 		probes: []Probe{}, books: booksOf(&verbs.Snapshot{}), cost: costMeter{spent: processTime},
 	}
 }

@@ -1,6 +1,6 @@
 // The first thing to read: is something slow, and if nothing can be seen, why not.
 import { byID, setClass, setText } from './dom.js';
-import { bits, count, duration, plural } from './format.js';
+import { bits, count, duration, plural, whole } from './format.js';
 
 // recently is how long ago, in milliseconds, what is slow is still worth a line.
 const recently = 60_000;
@@ -32,7 +32,7 @@ export function headlineOf(view) {
   if (open.length > 0) {
     return ['bad', open.length === 1 ? 'One thing is wrong' : `${open.length} things are wrong`, paceOf(view) + impaired];
   }
-  if (view.now.queues === 0) return ['muted', 'No RDMA queue is in use', emptyText(view) + impaired];
+  if (view.now.queues === 0) return emptyOf(view, impaired);
   const slow = Object.values(view.queues.troubles).filter((trouble) => view.at - trouble.last < recently).length;
   if (slow > 0) {
     return ['warn', `Slow now and then on ${plural(slow, 'queue')}`,
@@ -47,8 +47,14 @@ function paceOf(view) {
     + `half within ${duration(now.p50)}, 99 % within ${duration(now.p99)}.`;
 }
 
-function emptyText(view) {
+// emptyOf is for a node on which there is nothing to see.
+function emptyOf(view, impaired) {
+  if (view.machine.read && view.machine.devices.length === 0) {
+    return ['muted', 'This node has no RDMA device',
+      `The kernel lists none in /sys/class/infiniband. The driver of the NIC (such as mlx5_ib or irdma) makes them, rdma_rxe one of software.${impaired}`];
+  }
   const libraries = new Set(view.probes.filter((probe) => probe.library).map((probe) => probe.library)).size;
-  const watched = libraries > 0 ? ` ${plural(libraries, 'library').replace('librarys', 'libraries')} of RDMA drivers are watched.` : '';
-  return `Queues appear here as soon as a process, or a consumer in the kernel, makes one.${watched}`;
+  const watched = libraries > 0 ? ` ${whole(libraries)} ${libraries === 1 ? 'library' : 'libraries'} of RDMA drivers are watched.` : '';
+  return ['muted', 'No RDMA queue is in use',
+    `Queues appear here as soon as a process, or a consumer in the kernel, makes one.${watched}${impaired}`];
 }

@@ -26,7 +26,7 @@ export function showIncidents(view, onQueues) {
 }
 
 function card(incident, onQueues) {
-  const button = element('button', { type: 'button', class: 'small' }, 'Show queues');
+  const button = element('button', { type: 'button' }, incident.more ? `Show the first ${incident.queues?.length} queues` : 'Show queues');
   button.addEventListener('click', () => onQueues(incident));
   return element('article', { class: 'incident' },
     element('div', {},

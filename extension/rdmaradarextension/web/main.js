@@ -49,15 +49,17 @@ function onView(view) {
   performance.measure('view', 'begin');
 }
 
+// onState says how things stand with the connection. The clock is apart from it, so
+// that a screen reader does not read it out each second.
 function onState(state) {
-  const at = latest ? clock(latest.at) : '';
   const texts = {
     connecting: 'Connecting…',
-    live: paused ? `Paused at ${at}` : `Live ${at}`,
-    lost: latest ? `Connection lost; this is ${at}` : 'No connection to the collector; trying again',
+    live: paused ? 'Paused' : 'Live',
+    lost: latest ? 'Connection lost: this is old' : 'No connection to the collector; trying again',
   };
   setClass(byID('connection'), state === 'live' && paused ? 'paused' : state);
-  if (state !== 'live' || !paused) setText(byID('connection'), texts[state]);
+  setText(byID('connection'), texts[state]);
+  if (latest && !paused) setText(byID('clock'), clock(latest.at));
   document.body.classList.toggle('stale', state === 'lost');
 }
 
@@ -65,8 +67,9 @@ pause.addEventListener('click', () => {
   paused = !paused;
   pause.setAttribute('aria-pressed', String(paused));
   setText(pause, paused ? 'Resume' : 'Pause');
-  if (latest) setText(byID('connection'), `Paused at ${clock(latest.at)}`);
-  if (!paused && latest) show(latest);
+  if (!latest) return;
+  onState('live');
+  if (!paused) show(latest);
 });
 
 themeButton(retheme);

@@ -12,7 +12,7 @@ const figures = [
   ['p99', (view) => duration(view.now.p99)],
   ['Slow this second', (view) => whole(view.now.slow)],
   ['Lost in 15 min', (view) => duration(view.lost.reduce((sum, lost) => sum + lost.time, 0))],
-  ['Collector', (view) => (view.cost.cores ? `${view.cost.cores.toFixed(3)} cores` : unknown)],
+  ['Collector CPU', (view) => (view.cost.cores ? `${view.cost.cores.toFixed(3)} cores` : unknown)],
 ];
 
 const values = figures.map(([label]) => {

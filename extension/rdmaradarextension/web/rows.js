@@ -10,7 +10,7 @@ export function rowsOf(view) {
     const process = table.processes[table.process[i]];
     const trouble = table.troubles[i];
     return {
-      key: `${process.pid ?? process.name}/${table.devices[table.device[i]]}/${qp}`,
+      key: `${process.pid ?? ''}/${table.devices[table.device[i]]}/${qp}`,
       process: processName(process),
       pid: process.pid,
       rank: process.rank,
