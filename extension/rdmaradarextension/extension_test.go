@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -12,7 +13,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/configauth"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensiontest"
@@ -37,6 +42,12 @@ type served struct {
 // serve starts an extension on a free port; change may change its configuration.
 func serve(t *testing.T, change func(*Config)) served {
 	t.Helper()
+	return serveBeside(t, componenttest.NewNopHost(), change)
+}
+
+// serveBeside does so in a collector with other extensions.
+func serveBeside(t *testing.T, host component.Host, change func(*Config)) served {
+	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
 	settings := extensiontest.NewNopSettings(metadata.Type)
 	settings.Logger = zap.New(core)
@@ -48,7 +59,7 @@ func serve(t *testing.T, change func(*Config)) served {
 	}
 	created, err := NewFactory().Create(t.Context(), settings, cfg)
 	require.NoError(t, err)
-	require.NoError(t, created.Start(t.Context(), componenttest.NewNopHost()))
+	require.NoError(t, created.Start(t.Context(), host))
 	t.Cleanup(func() { assert.NoError(t, created.Shutdown(context.WithoutCancel(t.Context()))) })
 	for _, entry := range logs.All() {
 		if url, ok := entry.ContextMap()["url"].(string); ok {
@@ -368,6 +379,29 @@ func TestConfig(t *testing.T) {
 	}
 	assert.NoError(t, componenttest.CheckConfigStruct(createDefaultConfig()))
 	assert.Equal(t, "localhost:55690", createDefaultConfig().(*Config).HTTP.NetAddr.Endpoint)
+}
+
+// refusing is an authenticator that lets nobody in.
+type refusing struct{ component.Component }
+
+func (refusing) Authenticate(context.Context, map[string][]string) (context.Context, error) {
+	return nil, errors.New("who are you?")
+}
+
+// hostWith has extensions.
+type hostWith map[component.ID]component.Component
+
+func (h hostWith) GetExtensions() map[component.ID]component.Component { return h }
+
+// The token is not all: whoever has it still meets the authenticator.
+func TestAuthenticator(t *testing.T) {
+	id := component.MustNewID("refusing")
+	s := serveBeside(t, hostWith{id: refusing{}}, func(cfg *Config) {
+		cfg.HTTP.Auth = configoptional.Some(confighttp.AuthConfig{Config: configauth.Config{AuthenticatorID: id}})
+	})
+	got := s.ask(http.MethodGet, s.base+"view", "")
+	assert.Equal(t, http.StatusUnauthorized, got.status)
+	assert.NotContains(t, got.body, "tracing")
 }
 
 func TestURLIsOneThatAPersonCanOpen(t *testing.T) {

@@ -54,7 +54,7 @@ function emptyOf(view, impaired) {
       `The kernel lists none in /sys/class/infiniband. The driver of the NIC (such as mlx5_ib or irdma) makes them, rdma_rxe one of software.${impaired}`];
   }
   const libraries = new Set(view.probes.filter((probe) => probe.library).map((probe) => probe.library)).size;
-  const watched = libraries > 0 ? ` ${whole(libraries)} ${libraries === 1 ? 'library' : 'libraries'} of RDMA drivers are watched.` : '';
+  const watched = libraries > 0 ? ` ${whole(libraries)} ${libraries === 1 ? 'library of RDMA drivers is' : 'libraries of RDMA drivers are'} watched.` : '';
   return ['muted', 'No RDMA queue is in use',
     `Queues appear here as soon as a process, or a consumer in the kernel, makes one.${watched}${impaired}`];
 }

@@ -107,10 +107,14 @@ function yRange() {
   return [columns.lower(first) / 1.2, columns.edges[last] * 2];
 }
 
-// decades are the powers of ten between two durations.
+// decades are the powers of ten between two durations, with twice and five times
+// each where there would be few.
 function decades(from, to) {
+  const steps = to / from > 1000 ? [1] : [1, 2, 5];
   const all = [];
-  for (let ns = 10 ** Math.ceil(Math.log10(from)); ns <= to; ns *= 10) all.push(ns);
+  for (let ns = 10 ** Math.floor(Math.log10(from)); ns <= to; ns *= 10) {
+    all.push(...steps.map((step) => step * ns).filter((at) => at >= from && at <= to));
+  }
   return all;
 }
 
@@ -190,6 +194,6 @@ function summary(shown) {
   }
   if (!worst) return `Nothing completed in the last ${minutes} min.`;
   const first = shown[0].at - shown[0].span;
-  return `Last ${span(view.at - first)}: the longest took up to ${duration(worst.edge)}, at ${clock(worst.at)}. ${whole(slow)} slow: red above. `
+  return `Last ${span(view.at - first)}: the longest took up to ${duration(worst.edge)}, at ${clock(worst.at)}. ${slow > 0 ? `${whole(slow)} slow: red above.` : 'None was slow.'} `
     + 'Lines are p50 and p99, the brighter or darker a cell the more completions. Dashed: an open incident began.';
 }

@@ -152,7 +152,7 @@ function nicShapes(nic, place) {
   const rate = nic.ports.reduce((sum, port) => sum + (port.active ? port.rate ?? 0 : 0), 0);
   const parts = [nic.name, down ? 'down' : rate > 0 ? `${Math.round(rate / 1e9)} Gb/s` : '', nic.degraded ? 'PCIe degraded' : ''];
   const facts = [nic.pci, nic.link, ...nic.ports.map((port) => `port ${port.number} ${port.state} ${port.netdev ?? ''}`)];
-  const made = box(place, parts.filter(Boolean).join('  '), down ? 'nic down' : nic.degraded ? 'nic degraded' : 'nic');
+  const made = box(place, parts.filter(Boolean).join(' '), down ? 'nic down' : nic.degraded ? 'nic degraded' : 'nic');
   made.append(shape('title', {}, facts.filter(Boolean).join('\n')));
   return [made];
 }
@@ -162,7 +162,7 @@ const shortAddress = (address) => address?.replace(/^0000:/, '') ?? '';
 function box(place, label, kind) {
   return shape('g', { class: `box ${kind}` },
     shape('rect', { x: place.x, y: place.y - chip.height / 2, width: place.width, height: chip.height, rx: 4 }),
-    shape('text', { x: place.x + 8, y: place.y + 4.5 }, cut(label, Math.floor((place.width - 14) / 7))),
+    shape('text', { x: place.x + 8, y: place.y + 4.5 }, cut(label, Math.floor((place.width - 14) / 6.8))),
     shape('title', {}, label));
 }
 
