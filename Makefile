@@ -11,8 +11,8 @@ export BENCH_SECONDS ?= 460
 # gotestsum says in the end what failed and what was skipped, and why.
 gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
-.PHONY: help demo verdicts test unit e2e lab generate check-generated build bench bench-go lint clean
-.PHONY: verbsim check-demo debian-packages setup-bench setup-demo setup-generate setup-unit setup-lab setup-lint
+.PHONY: help demo verdicts test unit e2e browser lab generate check-generated build bench bench-go lint clean
+.PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,8 +20,8 @@ help: ## list the targets
 demo: check-demo setup-demo build verbsim ## watch slow work requests of a simulated job, live (root; DEMO_SECONDS=20)
 	@bin/demo
 
-test: ## run the tiers unit, e2e, lab and verdicts, and print the time of each (root)
-	@scripts/tiers.sh build unit e2e lab verdicts
+test: ## run the tiers unit, e2e, browser, lab and verdicts, and print the time of each (root)
+	@scripts/tiers.sh build unit e2e browser lab verdicts
 
 unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector
 	go vet ./...
@@ -33,6 +33,10 @@ unit: setup-unit verbsim debian-packages check-generated ## vet, generated files
 e2e: setup-demo build verbsim ## end to end on this host: simulated verbs workloads, the built collector (root)
 	packages=$$(scripts/tagged-packages.sh e2e); \
 	$(gotestsum) --format testname -- -tags e2e -count 1 -p 1 -parallel 4 -timeout 25m $$packages
+
+browser: setup-browser build verbsim ## the radar page in Chromium; screenshots in out/browser (root)
+	@internal/browser/fetch.sh
+	$(gotestsum) --format testname -- -C internal/browser -tags browser -count 1 -parallel 1 -timeout 20m ./...
 
 lab: setup-lab build ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
 	packages=$$(scripts/tagged-packages.sh lab); \
@@ -77,5 +81,5 @@ check-demo:
 debian-packages:
 	@internal/provider/testdata/fetch.sh
 
-setup-bench setup-demo setup-generate setup-unit setup-lab setup-lint: setup-%:
+setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint: setup-%:
 	@scripts/setup.sh $*

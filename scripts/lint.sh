@@ -29,9 +29,15 @@ require() {
 	return 1
 }
 
+# A module of its own, which the tool has to be built for before.
+check_browser() {
+	go build -C internal/tools -o "$PWD/bin/tools/staticcheck" honnef.co/go/tools/cmd/staticcheck || return 1
+	(cd internal/browser && ../../bin/tools/staticcheck -tags browser ./...)
+}
+
 check_shell() {
 	require shellcheck "scripts were" || return 1
-	shellcheck scripts/*.sh internal/provider/testdata/*.sh .ci/run
+	shellcheck scripts/*.sh internal/provider/testdata/*.sh internal/browser/*.sh .ci/run
 }
 
 check_c() {
@@ -44,6 +50,7 @@ check_gofumpt || failed=1
 for tags in '' e2e,lab; do
 	tool staticcheck -tags "$tags" ./... || failed=1
 done
+check_browser || failed=1
 check_shell || failed=1
 check_c || failed=1
 exit "$failed"

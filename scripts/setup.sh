@@ -2,7 +2,7 @@
 # Installs what a target needs and the machine lacks, on Debian and its
 # relatives. Fast and silent when nothing is missing.
 #
-#   scripts/setup.sh GROUP...     groups: demo generate unit lab lint bench
+#   scripts/setup.sh GROUP...     groups: demo generate unit lab lint bench browser
 set -euo pipefail
 
 # What each group needs, as Debian packages.
@@ -14,8 +14,9 @@ packages_of() {
 	lab) echo libibverbs-dev librdmacm-dev qemu-system-x86 mmdebstrap busybox-static kmod cpio xz-utils zstd e2fsprogs ;;
 	lint) echo shellcheck clang-format-19 ;;
 	bench) echo libibverbs-dev ibverbs-providers bpftrace linux-perf ;;
+	browser) echo chromium fonts-dejavu-core "$(command -v npm >/dev/null || echo npm)" ;;
 	*)
-		echo "setup: unknown group \"$1\": use demo, generate, unit, lab, lint or bench" >&2
+		echo "setup: unknown group \"$1\": use demo, generate, unit, lab, lint, bench or browser" >&2
 		return 2
 		;;
 	esac

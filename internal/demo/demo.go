@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -27,6 +28,8 @@ const (
 
 	spikeMicroseconds = 450
 	spikesPerSecond   = 3
+
+	collectorLog = "collector.log"
 
 	pollInterval = 50 * time.Millisecond
 	// readyLimit bounds the start of the collector, which traces when it says
@@ -66,6 +69,10 @@ func (d *demo) run(ctx context.Context) error {
 	collector, err := startCollector(ctx, root)
 	if err != nil {
 		return err
+	}
+	if err := d.tellPage(); err != nil {
+		collector.Stop()
+		return errors.Join(err, collector.Wait())
 	}
 	err = d.runWorkload(ctx, collector, root)
 	collector.Stop()
@@ -118,7 +125,7 @@ func copyIfThere(from, to string) error {
 }
 
 func startCollector(ctx context.Context, root string) (*launch.Child, error) {
-	collector, err := launch.Start(ctx, inOut("collector.log"), collectorPath,
+	collector, err := launch.Start(ctx, inOut(collectorLog), collectorPath,
 		"--config", configPath,
 		"--config", "yaml:receivers::rdma::root_path: "+root)
 	if err != nil {
@@ -130,6 +137,23 @@ func startCollector(ctx context.Context, root string) (*launch.Child, error) {
 		return nil, err
 	}
 	return collector, nil
+}
+
+// pageAddress is that of the radar page in the collector's log.
+var pageAddress = regexp.MustCompile(`http://localhost:\d+/[\w-]+/`)
+
+// tellPage prints where the radar page is.
+func (d *demo) tellPage() error {
+	log, err := os.ReadFile(inOut(collectorLog))
+	if err != nil {
+		return err
+	}
+	address := pageAddress.Find(log)
+	if address == nil {
+		return fmt.Errorf("%s does not tell the address of the radar page: %s has to have the extension rdma_radar", inOut(collectorLog), configPath)
+	}
+	_, err = fmt.Fprintf(d.out, "The radar page, meanwhile: %s\n\n", address)
+	return err
 }
 
 // runWorkload runs the simulated job and shows what the collector exports

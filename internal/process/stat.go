@@ -25,6 +25,7 @@ const (
 	fieldState     = 3 - afterComm
 	fieldThreads   = 20 - afterComm
 	fieldStartTime = 22 - afterComm
+	fieldProcessor = 39 - afterComm
 	fieldEnvStart  = 50 - afterComm
 )
 
@@ -35,6 +36,8 @@ type stat struct {
 	// threads is how many the process has, 0 when that cannot be read.
 	threads    uint64
 	startTicks uint64
+	// processor is the CPU that it ran on last, -1 when that is not told.
+	processor int
 	// envStart is the address of the environment, new with each execve; 0
 	// when the reader may not know it.
 	envStart uint64
@@ -70,6 +73,12 @@ func parseStat(text []byte) (stat, error) {
 		comm:       string(text[start+1 : end]),
 		state:      fields[fieldState][0],
 		startTicks: ticks,
+		processor:  -1,
+	}
+	if len(fields) > fieldProcessor {
+		if cpu, err := strconv.ParseUint(string(fields[fieldProcessor]), 10, 31); err == nil {
+			parsed.processor = int(cpu)
+		}
 	}
 	parsed.threads, _ = strconv.ParseUint(string(fields[fieldThreads]), 10, 64)
 	if len(fields) > fieldEnvStart {

@@ -15,6 +15,8 @@ type ThreadState struct {
 	Name string
 	// State is that of proc_pid_stat(5), such as 'R', 'S', 'D', 'T' or 't'.
 	State byte
+	// CPU is the one that it runs or ran last on, -1 when that is not known.
+	CPU int
 	// Wait is the function of the kernel that it sleeps in, "" where it does not sleep
 	// or that may not be known (proc_pid_wchan(5)).
 	Wait string
@@ -50,7 +52,7 @@ func (r *Reader) threadState(pid, tid int) (ThreadState, error) {
 	if err != nil {
 		return ThreadState{}, err
 	}
-	state := ThreadState{Name: clean(parsed.comm), State: parsed.state, Alone: parsed.threads == 1}
+	state := ThreadState{Name: clean(parsed.comm), State: parsed.state, CPU: parsed.processor, Alone: parsed.threads == 1}
 	// Who may not trace the thread reads 0, as for one that runs.
 	if wait, err := readSome(dir, filepath.Join(task, "wchan"), waitLimit); err == nil && string(wait) != "0" {
 		state.Wait = clean(string(wait))

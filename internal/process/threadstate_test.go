@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,7 +22,7 @@ func TestThreadState(t *testing.T) {
 	stat := func(state, threads string) string {
 		return "8 (a) R (b) " + state + " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 " + threads + " 18 1234 20\n"
 	}
-	write("8/stat", stat("S", "17"))
+	write("8/stat", strings.TrimSpace(stat("S", "17"))+" 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 5 37\n")
 	write("8/wchan", "hrtimer_nanosleep")
 	write("9/stat", stat("R", "1"))
 	write("9/wchan", "0")
@@ -29,9 +30,9 @@ func TestThreadState(t *testing.T) {
 	write("11/stat", "11 (a")
 	reader := NewReader(root)
 	for tid, want := range map[int]ThreadState{
-		8:  {Name: "a) R (b", State: 'S', Wait: "hrtimer_nanosleep"},
-		9:  {Name: "a) R (b", State: 'R', Alone: true},
-		10: {Name: "a) R (b", State: 'T'},
+		8:  {Name: "a) R (b", State: 'S', CPU: 5, Wait: "hrtimer_nanosleep"},
+		9:  {Name: "a) R (b", State: 'R', CPU: -1, Alone: true},
+		10: {Name: "a) R (b", State: 'T', CPU: -1},
 	} {
 		got, err := reader.ThreadState(7, tid)
 		require.NoError(t, err)
@@ -53,4 +54,5 @@ func TestThreadStateOfThisThread(t *testing.T) {
 	assert.EqualValues(t, 'R', got.State)
 	assert.NotEmpty(t, got.Name)
 	assert.Empty(t, got.Wait)
+	assert.GreaterOrEqual(t, got.CPU, 0)
 }

@@ -55,11 +55,14 @@ func (s *session) awaitSettled() {
 // snapshots count.
 func (s *session) collect(before uint64) (slow uint64) {
 	snap, err := s.engine.Snapshot()
-	s.status.reportHealth(cmp.Or(err, s.engine.Impaired()))
+	health := cmp.Or(err, s.engine.Impaired())
+	s.status.reportHealth(health)
+	s.shown.impair(health)
 	if err != nil {
 		s.logger.Warn("The counters of the tracer could not be read; they are read again at the next collection.", zap.Error(err))
 		return before
 	}
+	s.shown.collect(s, &snap)
 	c := collected{snapshot: snap}
 	if s.devices != nil {
 		c.devices = s.devices.latest()

@@ -111,6 +111,8 @@ type host struct {
 	// idleStates returns the idle states of a CPU. It is nil where there is no such
 	// source.
 	idleStates func(cpu uint32) ([]fabric.IdleState, error)
+	// gpus lists the GPUs. It is nil where there is no such source.
+	gpus func() ([]fabric.PCIDevice, error)
 	// listQueuePairs has the kernel tell a running engine of the queue pairs that
 	// are older than it, which may take long. It is nil where the kernel cannot.
 	listQueuePairs func()

@@ -79,6 +79,7 @@ func openHost(root string, logger *slog.Logger) (host, error) {
 		threads:        facts,
 		stolen:         facts.Stolen,
 		idleStates:     machine.IdleStates,
+		gpus:           machine.GPUs,
 		listQueuePairs: func() { listQueuePairs(root, openResources, logger) },
 		watchDevices: func(takes, counts func(string) bool) deviceSource {
 			counters := fabric.NewCounterReader(machine, interfaces{}, counts, logger, time.Now)

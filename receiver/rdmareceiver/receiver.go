@@ -35,6 +35,7 @@ type rdmaReceiver struct {
 
 	mu    sync.Mutex
 	phase phase
+	shown shown
 	// stop ends tracing, giveUp the delivery of what is left; done is closed
 	// when nothing runs any more.
 	stop, giveUp context.CancelFunc
@@ -81,6 +82,7 @@ func (r *rdmaReceiver) start(ctx context.Context, host component.Host) error {
 	}
 	r.status.join(host)
 	r.phase = phaseRunning
+	r.shown = show(host)
 	opened := r.launch(self)
 	if r.cfg.ErrorMode == ErrorModePropagate {
 		return r.awaitOpen(ctx, opened)
@@ -131,6 +133,7 @@ func (r *rdmaReceiver) run(tracing, delivery context.Context, self *selfTelemetr
 		return
 	}
 	r.settings.Logger.Error("RDMA tracing cannot start.", zap.Error(err))
+	r.shown.fail(err)
 	r.status.report(componentstatus.NewPermanentErrorEvent(err))
 	r.exportDevices(tracing, delivery, self)
 }
@@ -142,16 +145,18 @@ func (r *rdmaReceiver) open(ctx context.Context, self *selfTelemetry) (*session,
 	if err != nil {
 		return nil, err
 	}
+	version := scopeVersion(r.settings.BuildInfo)
+	r.shown.name(host.facts, version)
 	started, err := r.platform.startEngine(ctx, r.engineConfig(host, logger))
 	if err != nil {
 		return nil, err
 	}
 	in := surroundings{
 		host: host.facts, topology: host.topology, peerAddresses: r.cfg.PeerAddresses,
-		version: scopeVersion(r.settings.BuildInfo),
+		version: version,
 	}
 	s := &session{
-		cfg: r.cfg, engine: started, host: host, in: in,
+		cfg: r.cfg, engine: started, host: host, in: in, shown: r.shown,
 		pipelines: r.pipelines, self: self, status: &r.status, logger: r.settings.Logger,
 		readClocks: r.platform.readClocks, causeTable: r.platform.causes,
 		emitter: newMetricsEmitter(r.cfg, r.settings, in),
@@ -223,6 +228,7 @@ func (r *rdmaReceiver) shutdown(ctx context.Context) error {
 	running := r.phase == phaseRunning
 	r.phase = phaseStopped
 	defer r.instances.release(r)
+	defer r.shown.end()
 	if !running {
 		return nil
 	}

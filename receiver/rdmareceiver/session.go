@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/rdmaradar/rdmaradar/internal/diagnose"
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/incident"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
@@ -40,13 +41,16 @@ const (
 //	engine ─ collect ─ snapshot ─ export ──── outbox ─ metrics
 //	devices ─ watch ─┘
 type session struct {
-	cfg        *Config
-	engine     engine
-	host       host
-	in         surroundings
-	pipelines  *pipelines
-	self       *selfTelemetry
-	status     *statusBoard
+	cfg       *Config
+	engine    engine
+	host      host
+	in        surroundings
+	pipelines *pipelines
+	self      *selfTelemetry
+	status    *statusBoard
+	shown     shown
+	// gpus are those of the node, for who is shown it.
+	gpus       []fabric.PCIDevice
 	logger     *zap.Logger
 	readClocks func() (clockReading, error)
 	ids        idSource
@@ -126,6 +130,7 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.metrics = newOutbox(metricsQueue, func(ctx context.Context, batch metricBatch) error {
 		return s.pipelines.sendMetrics(ctx, batch.metrics)
 	}, s.settleMetrics)
+	s.shown.open(s)
 	return nil
 }
 

@@ -52,7 +52,9 @@ func (s *session) handle(stop context.Context, w *window) {
 	}
 	judged := s.judgeWindow(stop, w)
 	s.accounting.add(w.start, w.end, judged)
+	s.shown.judge(s, judged)
 	events := s.eventsOf(w, judged)
+	s.shown.slow(s, events)
 	spans := s.putSpans(events)
 	batch := s.logsOf(events, w.stuck)
 	if !w.unjudged {
@@ -128,6 +130,7 @@ func (s *session) foldIncidents(w *window, judged []judged, silent []idleProcess
 	s.self.countMinor(s.judge.book.Minor() - minor)
 	active := s.judge.book.Active()
 	s.active.Store(&active)
+	s.shown.tell(s, records)
 	return s.verdictsOf(records, w.end)
 }
 
@@ -214,12 +217,13 @@ func (s *session) glance(slow bool) bool {
 		return false
 	}
 	defer func() { s.nextGlance = began.Add(glanceShare * time.Since(began)) }()
-	snap, err := s.engine.Glance(slow)
+	snap, err := s.engine.Glance(slow || s.shown.watched())
 	if err != nil {
 		s.glances.skip()
 		return false
 	}
 	s.glances.add(&snap)
+	s.shown.look(s, &snap)
 	s.quotas.look(&snap)
 	s.steals.look(snap.Monotonic, slow)
 	return true

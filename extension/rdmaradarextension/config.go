@@ -1,0 +1,70 @@
+package rdmaradarextension
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/configopaque"
+)
+
+const (
+	defaultEndpoint = "localhost:55690"
+	// minToken is the least length of a token that is configured.
+	minToken = 16
+)
+
+// Config is the configuration of the extension. The default is complete.
+type Config struct {
+	// HTTP is the server: endpoint, tls, auth and whatever else confighttp has.
+	// Default endpoint localhost:55690.
+	HTTP confighttp.ServerConfig `mapstructure:",squash"`
+	// Token is the first part of the path of every URL, at least 16 letters,
+	// digits, '-' and '_'. Default a random one for each process, which the log tells.
+	Token configopaque.String `mapstructure:"token"`
+	// AllowedHosts are names by which the page may be asked for besides those of the
+	// loopback interface and that of the endpoint, without ports. Default none.
+	AllowedHosts []string `mapstructure:"allowed_hosts"`
+
+	_ struct{}
+}
+
+func createDefaultConfig() component.Config {
+	server := confighttp.NewDefaultServerConfig()
+	server.NetAddr.Endpoint = defaultEndpoint
+	return &Config{HTTP: server}
+}
+
+// Validate tells which key is wrong and what to do about it.
+func (c *Config) Validate() error {
+	if c.HTTP.NetAddr.Endpoint == "" {
+		return fmt.Errorf("endpoint is empty: set it to an address such as %s", defaultEndpoint)
+	}
+	if token := string(c.Token); token != "" && !isToken(token) {
+		return fmt.Errorf("token is too short or has other characters: set it to at least %d letters, digits, '-' and '_', "+
+			"or leave it out for a random one", minToken)
+	}
+	for _, host := range c.AllowedHosts {
+		if host == "" || strings.ContainsAny(host, "/:* ") && net.ParseIP(host) == nil {
+			return fmt.Errorf("allowed_hosts has %q: set it to names or addresses without scheme and port, such as node-1.example.com", host)
+		}
+	}
+	return nil
+}
+
+// isToken reports whether a token can be a part of a path as it is.
+func isToken(token string) bool {
+	if len(token) < minToken {
+		return false
+	}
+	for _, char := range token {
+		switch {
+		case char >= 'a' && char <= 'z', char >= 'A' && char <= 'Z', char >= '0' && char <= '9', char == '-', char == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}

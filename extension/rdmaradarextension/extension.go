@@ -1,0 +1,124 @@
+package rdmaradarextension
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
+	"go.opentelemetry.io/collector/extension"
+	"go.opentelemetry.io/otel/trace/noop"
+	"go.uber.org/zap"
+
+	"github.com/rdmaradar/rdmaradar/internal/radar"
+)
+
+// radarExtension serves the page.
+type radarExtension struct {
+	cfg      *Config
+	settings extension.Settings
+	token    string
+
+	server *http.Server
+	// closing ends the streams, which otherwise last as long as somebody looks;
+	// served is closed when the server has ended.
+	closing context.CancelFunc
+	served  chan struct{}
+
+	mu    sync.Mutex
+	shown *radar.State
+}
+
+var _ radar.Board = (*radarExtension)(nil)
+
+func newRadar(cfg *Config, settings extension.Settings, token string) *radarExtension {
+	return &radarExtension{cfg: cfg, settings: settings, token: token}
+}
+
+// Start serves the page. There need not be a receiver, now or later.
+func (e *radarExtension) Start(ctx context.Context, host component.Host) error {
+	listener, err := e.cfg.HTTP.ToListener(ctx)
+	if err != nil {
+		return fmt.Errorf("listen on endpoint %s for the radar page: %w; set endpoint to another port, or remove the extension",
+			e.cfg.HTTP.NetAddr.Endpoint, err)
+	}
+	streaming, closing := context.WithCancel(context.Background())
+	telemetry := e.settings.TelemetrySettings
+	// Spans of the server would carry the path, and in it the token.
+	telemetry.TracerProvider = noop.NewTracerProvider()
+	handler := newHandler(e.token, hostsOf(e.cfg), newSource(e.current, streaming.Done()))
+	server, err := e.cfg.HTTP.ToServer(ctx, host.GetExtensions(), telemetry, handler)
+	if err != nil {
+		closing()
+		return errors.Join(fmt.Errorf("set up the server of the radar page: %w", err), listener.Close())
+	}
+	e.server, e.closing, e.served = server, closing, make(chan struct{})
+	go e.serve(listener, host)
+	e.settings.Logger.Info("The radar page is served; its URL is a secret.", zap.String("url", e.url(listener.Addr())))
+	return nil
+}
+
+func (e *radarExtension) serve(listener net.Listener, host component.Host) {
+	defer close(e.served)
+	if err := e.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		componentstatus.ReportStatus(host, componentstatus.NewPermanentErrorEvent(fmt.Errorf("serve the radar page: %w", err)))
+	}
+}
+
+// url is where the page is. The port is that of the listener: 0 in the
+// configuration takes any.
+func (e *radarExtension) url(listening net.Addr) string {
+	scheme := "http"
+	if e.cfg.HTTP.TLS.HasValue() {
+		scheme = "https"
+	}
+	host, _, err := net.SplitHostPort(e.cfg.HTTP.NetAddr.Endpoint)
+	_, port, portErr := net.SplitHostPort(listening.String())
+	if err != nil || portErr != nil {
+		return fmt.Sprintf("%s://localhost/%s/", scheme, e.token)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%s://%s/%s/", scheme, net.JoinHostPort(host, port), e.token)
+}
+
+// Shutdown ends what is served, also while somebody looks.
+func (e *radarExtension) Shutdown(ctx context.Context) error {
+	if e.server == nil {
+		return nil
+	}
+	e.closing()
+	err := e.server.Shutdown(ctx)
+	if err != nil {
+		// What did not end in time is cut off.
+		err = e.server.Close()
+	}
+	<-e.served
+	return err
+}
+
+// Show shows the state of a receiver.
+func (e *radarExtension) Show(state *radar.State) (end func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.shown = state
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.shown == state {
+			e.shown = nil
+		}
+	}
+}
+
+// current is the state that is shown, nil when there is none.
+func (e *radarExtension) current() *radar.State {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.shown
+}

@@ -1,0 +1,97 @@
+package rdmaradarextension
+
+import (
+	"crypto/subtle"
+	"embed"
+	"io/fs"
+	"net"
+	"net/http"
+	"strings"
+)
+
+//go:embed web
+var web embed.FS
+
+// securityPolicy lets the page load what comes from here and nothing else. No
+// text becomes markup or script: there are no trusted types.
+const securityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// handler answers who names this host and knows the token.
+type handler struct {
+	token string
+	hosts map[string]bool
+	pages http.Handler
+}
+
+// newHandler returns a handler for requests whose Host is one of hosts and whose
+// path begins with the token.
+func newHandler(token string, hosts map[string]bool, s *source) http.Handler {
+	files, err := fs.Sub(web, "web")
+	if err != nil {
+		// The directory is a part of this package.
+		panic(err)
+	}
+	pages := http.NewServeMux()
+	pages.Handle("/", http.FileServerFS(files))
+	pages.HandleFunc("/view", s.serveView)
+	pages.HandleFunc("/events", s.serveEvents)
+	return &handler{token: token, hosts: hosts, pages: http.StripPrefix("/"+token, pages)}
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	setSecurityHeaders(w.Header())
+	switch {
+	case !h.hosts[hostOf(r.Host)]:
+		// A page of another site that has its name lead here would otherwise read this
+		// one (DNS rebinding).
+		http.Error(w, "this name is not one of the radar page: use localhost, or add it to allowed_hosts of rdma_radar", http.StatusMisdirectedRequest)
+	case !h.hasToken(r.URL.Path):
+		http.Error(w, "the address of the radar page, with its token, is in the log of the collector", http.StatusForbidden)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "the radar page can be read, not changed", http.StatusMethodNotAllowed)
+	case r.URL.Path == "/"+h.token:
+		http.Redirect(w, r, "/"+h.token+"/", http.StatusMovedPermanently)
+	default:
+		h.pages.ServeHTTP(w, r)
+	}
+}
+
+// hasToken compares in a time that does not tell how much of the token was right.
+func (h *handler) hasToken(path string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return subtle.ConstantTimeCompare([]byte(first), []byte(h.token)) == 1
+}
+
+func setSecurityHeaders(to http.Header) {
+	to.Set("Content-Security-Policy", securityPolicy)
+	to.Set("Cross-Origin-Opener-Policy", "same-origin")
+	to.Set("Cross-Origin-Resource-Policy", "same-origin")
+	to.Set("Referrer-Policy", "no-referrer")
+	to.Set("X-Content-Type-Options", "nosniff")
+	to.Set("Cache-Control", "no-store")
+}
+
+// hostOf is the name or address in a Host header, in lower case, without port.
+func hostOf(header string) string {
+	host, _, err := net.SplitHostPort(header)
+	if err != nil {
+		host = strings.TrimSuffix(strings.TrimPrefix(header, "["), "]")
+	}
+	return strings.ToLower(host)
+}
+
+// hostsOf are the names by which the page may be asked for. A port does not matter:
+// that of a tunnel is another one.
+func hostsOf(cfg *Config) map[string]bool {
+	hosts := map[string]bool{"localhost": true, "127.0.0.1": true, "::1": true}
+	own := hostOf(cfg.HTTP.NetAddr.Endpoint)
+	if ip := net.ParseIP(own); own != "" && (ip == nil || !ip.IsUnspecified()) {
+		hosts[own] = true
+	}
+	for _, host := range cfg.AllowedHosts {
+		hosts[strings.ToLower(host)] = true
+	}
+	return hosts
+}

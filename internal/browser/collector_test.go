@@ -1,0 +1,163 @@
+//go:build browser
+
+package browser
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmaradar/rdmaradar/internal/launch"
+	"github.com/rdmaradar/rdmaradar/internal/verbsim"
+)
+
+const (
+	device = "radar0"
+	// spikeMicroseconds is by how much the simulated device is late now and then, and
+	// quiet is for how long it is not in the beginning.
+	spikeMicroseconds = 450
+	quiet             = 8 * time.Second
+	// showLimit is how soon a slow request must be on the page.
+	showLimit = 5 * time.Second
+	// hostile is the name of a process that would like to be markup.
+	hostile = `<img src=x onerror=alert(1)><b>evil`
+)
+
+// built returns the path of something that make has built.
+func built(t *testing.T, name, target string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("../../bin", name))
+	require.NoError(t, err)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%s is missing: make %s builds it", path, target)
+	}
+	return path
+}
+
+// node is a directory that the collector takes for the root of its host: this
+// machine's processes, and a sysfs in which the workload describes its device.
+func node(t *testing.T) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, name := range []string{"sys", "etc"} {
+		require.NoError(t, os.Mkdir(filepath.Join(root, name), 0o755))
+	}
+	require.NoError(t, os.Symlink("/proc", filepath.Join(root, "proc")))
+	require.NoError(t, os.Symlink("/sys/devices", filepath.Join(root, "sys/devices")))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "etc/hostname"), []byte("gpu-017\n"), 0o644))
+	return root
+}
+
+const collectorConfig = `receivers:
+  rdma:
+    root_path: %s
+    threshold: 200us
+    collection_interval: 2s
+    max_thread_cpu_ratio: 1
+    max_agent_cpu_cores: 1
+    devices: {include: [{strict: %s}]}
+    error_mode: propagate
+exporters:
+  file: {path: %s}
+extensions:
+  rdma_radar: {endpoint: "localhost:%d", token: %s}
+service:
+  extensions: [rdma_radar]
+  telemetry: {metrics: {level: none}}
+  pipelines:
+    traces: {receivers: [rdma], exporters: [file]}
+    metrics: {receivers: [rdma], exporters: [file]}
+`
+
+// startCollector runs the built collector and returns the URL of its page.
+func startCollector(t *testing.T, root string) string {
+	t.Helper()
+	dir := t.TempDir()
+	port := freePort(t)
+	config := filepath.Join(dir, "config.yaml")
+	text := fmt.Sprintf(collectorConfig, root, device, filepath.Join(dir, "out.jsonl"), port, token)
+	require.NoError(t, os.WriteFile(config, []byte(text), 0o644))
+	collector, err := launch.Start(t.Context(), filepath.Join(dir, "log"), built(t, "otelcol-rdma", "build"), "--config", config)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		collector.Stop()
+		assert.NoError(t, collector.Wait())
+	})
+	require.NoError(t, collector.AwaitLine(t.Context(), "Everything is ready", patience))
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	require.NoError(t, err)
+	url := fmt.Sprintf("http://localhost:%d/%s/", port, token)
+	require.Contains(t, string(log), url, "the log tells where the page is")
+	return url
+}
+
+// startJob runs a simulated job under a hostile name and returns where it writes
+// what it did.
+func startJob(t *testing.T, root string) (job *launch.Child, truth string) {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, hostile)
+	content, err := os.ReadFile(built(t, "verbsim", "verbsim"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(program, content, 0o755))
+	provider := built(t, "libverbsim-rdmav34.so", "verbsim")
+
+	// A library is probed when a program first uses it. This one goes before the job,
+	// which is to be followed from its first request.
+	first, err := launch.Start(t.Context(), filepath.Join(dir, "first.log"), program,
+		"perftest-lat", "--seconds", "1.5", "--device", device, "--sysroot", root, "--provider", provider)
+	require.NoError(t, err)
+	require.NoError(t, first.Wait())
+
+	truth = filepath.Join(dir, "truth.json")
+	job, err = launch.Start(t.Context(), filepath.Join(dir, "job.log"), "nice", "-n", "-15", program, "nccl",
+		"--device", device, "--seconds", "16", "--spike-us", fmt.Sprint(spikeMicroseconds), "--spikes-per-second", "4",
+		"--start-delay-ms", "500", "--warmup-quiet-ms", fmt.Sprint(quiet.Milliseconds()),
+		"--truth", truth, "--sysroot", root, "--provider", provider)
+	require.NoError(t, err)
+	return job, truth
+}
+
+// What the device does is on the page within seconds, and who did it has the name
+// that it gave itself, as text.
+func TestSpikeOfASimulatedJobIsSeen(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("needs root: probes cannot be attached without it")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	root := node(t)
+	url := startCollector(t, root)
+	o := openTab(t, 1440, 900)
+	o.prefer("dark")
+	o.open(url)
+	assert.Equal(t, "No RDMA queue is in use", o.text("#headline-title"))
+
+	job, path := startJob(t, root)
+	o.waitFor(`document.querySelectorAll('#queues-table tbody tr[aria-rowindex]').length > 0`)
+	o.waitFor(`document.querySelector('#slowest li strong')?.innerText.match(/^4[5-9]\d µs|^[5-9]\d\d µs/) != null`)
+	shown := time.Now()
+	o.waitFor(`document.querySelector('.incident') != null`)
+	o.shoot("collector")
+	names := o.texts("#queues-table tbody td:first-child")
+	assert.Contains(t, strings.Join(names, "\n"), hostile)
+	assert.Zero(t, eval[int](o, `document.querySelectorAll('main img, main b').length`), "a name became markup")
+	require.NoError(t, job.Wait())
+
+	truth, err := verbsim.Read(path)
+	require.NoError(t, err)
+	require.NotEmpty(t, truth.Spikes)
+	completed := time.Unix(0, int64(truth.Spikes[0].Delivered)+truth.RealtimeOffset)
+	assert.LessOrEqual(t, shown.Sub(completed), showLimit)
+	t.Logf("on the page %v after its completion", shown.Sub(completed).Round(10*time.Millisecond))
+	assert.Contains(t, o.text(".incident h3"), device)
+}

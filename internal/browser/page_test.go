@@ -1,0 +1,182 @@
+//go:build browser
+
+package browser
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+
+	"github.com/rdmaradar/rdmaradar/internal/radar"
+)
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "localhost:0")
+	require.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// Whoever is called at night sees where it is slow, since when and why without
+// doing anything.
+func TestIncidentIsSeenAtOnce(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(16)
+	s.sick = 3
+	defer board.Show(s.state)()
+	s.play(t)
+	o := openTab(t, 1440, 900)
+	for _, theme := range []string{"dark", "light"} {
+		o.prefer(theme)
+		o.open(url)
+		o.waitFor(`document.querySelectorAll('#queues-table tbody tr').length > 10`)
+		o.shoot("incident-" + theme)
+	}
+	assert.Equal(t, "One thing is wrong", o.text("#headline-title"))
+	incident := o.text(".incident")
+	for _, part := range []string{"QP 0x1803 on mlx5_3 (rank 3)", "487 µs instead of 2.2 µs", "Since", "pause frames (PFC) received", "rx_prio3_pause rose"} {
+		assert.Contains(t, incident, part)
+	}
+	first := o.text("#queues-table tbody tr:nth-child(2)")
+	assert.Contains(t, first, "0x1803", "the slow queue is the first row")
+}
+
+// Where things are, who talks to whom, and which process polls on the wrong socket.
+func TestTopology(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(64)
+	s.sick = 3
+	s.equip(t)
+	defer board.Show(s.state)()
+	s.play(t)
+	for _, theme := range []string{"dark", "light"} {
+		o := openTab(t, 1440, 900)
+		o.prefer(theme)
+		o.open(url)
+		o.waitFor(`document.querySelectorAll('.topology .route').length > 20`)
+		assert.Equal(t, 2, eval[int](o, `document.querySelectorAll('.topology .socket').length`))
+		assert.Equal(t, 8, eval[int](o, `document.querySelectorAll('.topology .nic').length`))
+		assert.Equal(t, 8, eval[int](o, `document.querySelectorAll('.topology .gpu').length`))
+		crossing := o.titles(".topology .crossing")
+		require.Len(t, crossing, 1)
+		assert.Contains(t, crossing[0], "python3 41005")
+		hot := o.titles(".topology .hot-3")
+		require.Len(t, hot, 2, "from the process to its device, and on to the peer")
+		assert.Contains(t, hot[0], "python3 41003")
+		assert.Contains(t, o.text("#routes tbody tr:first-child"), s.queues[3].Device)
+		o.shoot("topology-" + theme)
+	}
+}
+
+// titles are what drawings say of their parts.
+func (o *tab) titles(selector string) []string {
+	o.t.Helper()
+	return eval[[]string](o, `[...document.querySelectorAll(`+quoted(selector+" title")+`)].map((e) => e.textContent)`)
+}
+
+func TestHealthyNode(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(64)
+	defer board.Show(s.state)()
+	s.play(t)
+	o := openTab(t, 1440, 900)
+	o.prefer("dark")
+	o.open(url)
+	assert.Equal(t, "Nothing is slow", o.text("#headline-title"))
+	o.shoot("healthy")
+}
+
+func TestStatesWithoutData(t *testing.T) {
+	board, url := serve(t)
+	o := openTab(t, 1280, 720)
+	o.prefer("dark")
+	o.open(url)
+	assert.Equal(t, "No rdma receiver feeds this page", o.text("#headline-title"))
+	o.shoot("no-receiver")
+
+	s := newScene(0)
+	s.look(s.since)
+	end := board.Show(s.state)
+	o.waitFor(`document.getElementById('headline-title').innerText === 'No RDMA queue is in use'`)
+	s.state.Equip(radar.MachineOf(nil, nil))
+	o.waitFor(`document.getElementById('headline-title').innerText === 'This node has no RDMA device'`)
+	o.shoot("no-device")
+	s.equip(t)
+	s.collect()
+	o.waitFor(`document.querySelectorAll('.topology .nic').length === 8`)
+	o.shoot("no-queues")
+
+	s.state.Fail(errors.New("RDMA tracing cannot start: CAP_BPF and CAP_PERFMON are missing: run the collector as root, " +
+		"or with AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"))
+	o.waitFor(`document.getElementById('headline-title').innerText === 'Nothing is traced on this node'`)
+	assert.Contains(t, o.text("#headline-text"), "CAP_BPF")
+	o.shoot("unprivileged")
+	end()
+	o.waitFor(`document.getElementById('headline-title').innerText === 'No rdma receiver feeds this page'`)
+}
+
+// Without the token, or by another name, not even the frame of the page is there.
+func TestStrangersGetNothing(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(4)
+	defer board.Show(s.state)()
+	s.play(t)
+	o := openTab(t, 1280, 720)
+	for _, foreign := range []string{
+		strings.Replace(url, token, "AnotherTokenOfTheSameLength"[:len(token)], 1),
+		strings.Replace(url, token+"/", "", 1),
+		strings.Replace(url, "localhost", "radar.localhost", 1),
+	} {
+		o.run(chromedp.Navigate(foreign))
+		assert.Zero(t, eval[int](o, `document.querySelectorAll('main, script, link').length`), foreign)
+		assert.NotContains(t, o.text("body"), "gpu-017", foreign)
+	}
+	// Refusals are errors in the console.
+	o.forgive()
+}
+
+// A name that a process gave itself is text wherever it is shown.
+func TestHostileNamesAreText(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(8)
+	s.name, s.sick = hostile, 3
+	defer board.Show(s.state)()
+	s.play(t)
+	s.state.Tell(radar.Incident{
+		ID: "666", Open: true, Subject: hostile, Happened: hostile, Title: hostile, Cause: hostile, Remedy: hostile,
+		For: []string{hostile}, First: time.Now().UnixMilli(), Last: time.Now().UnixMilli(),
+	})
+	s.state.Tell(radar.Incident{ID: "667", Subject: hostile, Happened: hostile, Title: hostile, Last: time.Now().UnixMilli()})
+	o := openTab(t, 1440, 900)
+	o.open(url)
+	o.waitFor(`document.querySelectorAll('.incident').length === 2`)
+	eval[bool](o, `document.querySelector('.over').open = true`)
+	for _, place := range []string{"#queues-table", ".incident", ".over", "#slowest", ".topology"} {
+		assert.Contains(t, o.text(place), hostile, place)
+	}
+	assert.Zero(t, eval[int](o, `document.querySelectorAll('main img, main b').length`))
+	o.shoot("hostile-names")
+}
+
+// What is on the screen after the collector is gone says that it is old.
+func TestLostConnectionIsSaid(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(4)
+	defer board.Show(s.state)()
+	s.play(t)
+	o := openTab(t, 1280, 720)
+	o.open(url)
+	o.waitFor(`document.getElementById('connection').innerText.includes('Live')`)
+	require.NoError(t, board.(component.Component).Shutdown(t.Context()))
+	o.waitFor(`document.getElementById('connection').innerText.includes('Connection lost')`)
+	assert.True(t, eval[bool](o, `document.body.classList.contains('stale')`))
+	o.forgive()
+}

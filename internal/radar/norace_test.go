@@ -1,0 +1,5 @@
+//go:build !race
+
+package radar
+
+const slower = 1
