@@ -82,7 +82,7 @@ func TestLooksTellWhatIsPolled(t *testing.T) {
 				// Where the thread lost its CPU it polled nothing.
 				return c.HasElsewhere && poll >= 2*time.Millisecond && c.PollerScheduling.Runnable <= poll/10
 			}
-			r := followUntil(t, tr, collected, 20, isLate, c.scenario, "--late-us", "3000")
+			r := followUntil(t, tr, collected, 10, isLate, c.scenario, "--late-us", "3000")
 			r.checkBooks()
 			right, late := 0, 0
 			for _, p := range r.checkPairs() {

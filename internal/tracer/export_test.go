@@ -94,6 +94,18 @@ func Learn(t *Tracer) error {
 	return errors.Join(err, t.learn(now))
 }
 
+// KnowsRate reports whether the kernel side was told of the rate of a device.
+func KnowsRate(t *Tracer, name string) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.Index(*t.devices.names.Load(), name)
+	if i < 0 {
+		return false, nil
+	}
+	device, err := t.side.devices.load(uint32(i))
+	return device.NsPerGib != 0, err
+}
+
 // FillKinds leaves no room for a kind of requests, and returns how many there are.
 func FillKinds(t *Tracer) (n uint32, err error) {
 	t.mu.Lock()

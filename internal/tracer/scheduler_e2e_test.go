@@ -144,7 +144,7 @@ func TestSchedulesComeBack(t *testing.T) {
 		w.release()
 		if flags[0] != "perftest-lat" {
 			w.wait()
-		} else if _ = w.command.Wait(); !strings.Contains(w.command.ProcessState.String(), "segmentation fault") {
+		} else if _ = w.ended(); !strings.Contains(w.command.ProcessState.String(), "segmentation fault") {
 			t.Errorf("a program that breaks ended by %v: %s", w.command.ProcessState, w.output.String())
 		}
 		if watched, free, err := tracer.Schedules(tr); err != nil || watched != others || free != all {
