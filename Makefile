@@ -36,7 +36,7 @@ e2e: setup-demo build verbsim ## end to end on this host: simulated verbs worklo
 
 browser: setup-browser build verbsim ## the radar page in Chromium; screenshots in out/browser (root)
 	@internal/browser/fetch.sh
-	$(gotestsum) --format testname -- -C internal/browser -tags browser -count 1 -parallel 1 -timeout 20m ./...
+	cd internal/browser && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags browser -count 1 -parallel 1 -timeout 20m ./...
 
 lab: setup-lab build ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
 	packages=$$(scripts/tagged-packages.sh lab); \

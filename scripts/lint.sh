@@ -29,10 +29,9 @@ require() {
 	return 1
 }
 
-# A module of its own, which the tool has to be built for before.
+# A module of its own.
 check_browser() {
-	go build -C internal/tools -o "$PWD/bin/tools/staticcheck" honnef.co/go/tools/cmd/staticcheck || return 1
-	(cd internal/browser && ../../bin/tools/staticcheck -tags browser ./...)
+	(cd internal/browser && go tool -modfile=../tools/go.mod staticcheck -tags browser ./...)
 }
 
 check_shell() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"go.opentelemetry.io/collector/component"
@@ -58,7 +59,7 @@ func (e *radarExtension) Start(ctx context.Context, host component.Host) error {
 	}
 	e.server, e.closing, e.served = server, closing, make(chan struct{})
 	go e.serve(listener, host)
-	e.settings.Logger.Info("The radar page is served; its URL is a secret.", zap.String("url", e.url(listener.Addr())))
+	e.settings.Logger.Info("The radar page is served; its URL is a secret.", e.where(listener.Addr())...)
 	return nil
 }
 
@@ -69,22 +70,24 @@ func (e *radarExtension) serve(listener net.Listener, host component.Host) {
 	}
 }
 
-// url is where the page is. The port is that of the listener: 0 in the
+// where tells where the page is. The port is that of the listener: 0 in the
 // configuration takes any.
-func (e *radarExtension) url(listening net.Addr) string {
+func (e *radarExtension) where(listening net.Addr) []zap.Field {
 	scheme := "http"
 	if e.cfg.HTTP.TLS.HasValue() {
 		scheme = "https"
 	}
-	host, _, err := net.SplitHostPort(e.cfg.HTTP.NetAddr.Endpoint)
-	_, port, portErr := net.SplitHostPort(listening.String())
-	if err != nil || portErr != nil {
-		return fmt.Sprintf("%s://localhost/%s/", scheme, e.token)
+	address, ok := listening.(*net.TCPAddr)
+	if !ok {
+		url := fmt.Sprintf("%s://localhost/%s/", scheme, e.token)
+		return []zap.Field{zap.String("url", url), zap.String("socket", e.cfg.HTTP.NetAddr.Endpoint)}
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+	host, _, err := net.SplitHostPort(e.cfg.HTTP.NetAddr.Endpoint)
+	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	return fmt.Sprintf("%s://%s/%s/", scheme, net.JoinHostPort(host, port), e.token)
+	url := fmt.Sprintf("%s://%s/%s/", scheme, net.JoinHostPort(host, strconv.Itoa(address.Port)), e.token)
+	return []zap.Field{zap.String("url", url)}
 }
 
 // Shutdown ends what is served, also while somebody looks.

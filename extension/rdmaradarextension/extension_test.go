@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configauth"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension"
@@ -338,6 +341,23 @@ func TestPortThatIsTaken(t *testing.T) {
 	require.ErrorContains(t, err, cfg.HTTP.NetAddr.Endpoint)
 	require.ErrorContains(t, err, "set endpoint to another port")
 	require.NoError(t, second.Shutdown(t.Context()))
+}
+
+// Who may read a file of the collector's user may ask without a port.
+func TestSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "radar.sock")
+	s := serve(t, func(cfg *Config) {
+		cfg.HTTP.NetAddr.Transport, cfg.HTTP.NetAddr.Endpoint = confignet.TransportTypeUnix, path
+	})
+	assert.Equal(t, "http://localhost/"+testToken+"/", s.base)
+	overSocket := client()
+	overSocket.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}
+	response, err := overSocket.Get(s.base + "view")
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	assert.Equal(t, http.StatusOK, response.StatusCode)
 }
 
 func TestTokenIsRandomAndOutlivesAReload(t *testing.T) {

@@ -86,7 +86,7 @@ func hostOf(header string) string {
 // that of a tunnel is another one.
 func hostsOf(cfg *Config) map[string]bool {
 	hosts := map[string]bool{"localhost": true, "127.0.0.1": true, "::1": true}
-	own := hostOf(cfg.HTTP.NetAddr.Endpoint)
+	own, _, _ := net.SplitHostPort(strings.ToLower(cfg.HTTP.NetAddr.Endpoint))
 	if ip := net.ParseIP(own); own != "" && (ip == nil || !ip.IsUnspecified()) {
 		hosts[own] = true
 	}

@@ -180,3 +180,22 @@ func TestLostConnectionIsSaid(t *testing.T) {
 	assert.True(t, eval[bool](o, `document.body.classList.contains('stale')`))
 	o.forgive()
 }
+
+// A tab in the background costs the node nothing.
+func TestHiddenTabHasNoStream(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(4)
+	defer board.Show(s.state)()
+	s.play(t)
+	o := openTab(t, 1280, 720)
+	o.open(url)
+	hide := func(hidden string) {
+		eval[bool](o, `Object.defineProperty(document, 'hidden', {value: `+hidden+`, configurable: true}) && document.dispatchEvent(new Event('visibilitychange'))`)
+	}
+	require.True(t, s.state.Watched())
+	hide("true")
+	assert.Eventually(t, func() bool { return !s.state.Watched() }, patience, 50*time.Millisecond)
+	hide("false")
+	assert.Eventually(t, s.state.Watched, patience, 50*time.Millisecond)
+	assert.Equal(t, "Live", o.text("#connection"))
+}

@@ -71,7 +71,7 @@ export function size(bytes) {
   return `${bytes} B`;
 }
 
-export const percent = (part) => `${short(part * 100)} %`;
+export const percent = (part) => `${trimmed((part * 100).toFixed(1))} %`;
 
 // hex is how tools print the number of a queue pair.
 export const hex = (n) => `0x${n.toString(16)}`;
