@@ -43,7 +43,7 @@ func lateShare(pairs []pair) float64 {
 	var total, late time.Duration
 	for _, p := range pairs {
 		total += p.seen.Duration()
-		late += time.Duration(p.truth.PollAfter - p.truth.Due)
+		late += p.late()
 	}
 	return float64(late) / float64(max(total, 1))
 }

@@ -30,11 +30,11 @@ type home struct {
 	running atomic.Int32
 }
 
-// cpus are taken by tests with workloads that go. These poll without a pause: where
-// they do so on all CPUs, the kernel takes its time over probes that go, and they
-// themselves stand still while others have programs verified. So one CPU is left for
-// what tests do besides, most of all for that and for checking what was told.
-var cpus = make(chan struct{}, max(1, runtime.NumCPU()-1))
+// cpus are taken by tests with workloads that go. These poll without a pause: with
+// more of them than CPUs each would stand still for moments that are none of what is
+// tested, and the kernel would take longer over probes that go. What tests do besides,
+// most of all have programs verified and check what was told, goes on meanwhile.
+var cpus = make(chan struct{}, runtime.NumCPU())
 
 // begin waits for a CPU, unless the test has one.
 func (h *home) begin() {

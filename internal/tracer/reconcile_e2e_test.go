@@ -33,6 +33,13 @@ type pair struct {
 	truth *verbsim.Record
 }
 
+// late is for how much of its time the completion truly waited for the poller. What
+// the workload did between that and reading its clock is not a part of it.
+func (p *pair) late() time.Duration {
+	waited := max(p.seen.Delivered, p.truth.Due) - p.truth.Due
+	return min(time.Duration(waited), p.seen.Duration())
+}
+
 // pairs finds the record of every measured completion by the brackets that the
 // workload put around its post and its poll. A completion that has none was
 // matched wrongly.

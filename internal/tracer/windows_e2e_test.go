@@ -214,9 +214,8 @@ func TestEvidenceTellsLatePollers(t *testing.T) {
 					continue
 				}
 				known++
-				late := time.Duration(p.truth.PollAfter - p.truth.Due)
 				// Of a thread that another one kept off its CPU the scheduler tells.
-				if p.seen.PollerScheduling.Runnable < tolerance && p.seen.Stages[verbs.StagePoll]+50*time.Microsecond < late {
+				if p.seen.PollerScheduling.Runnable < tolerance && p.seen.Stages[verbs.StagePoll]+50*time.Microsecond < p.late() {
 					understated++
 				}
 			}
