@@ -3,10 +3,12 @@
 package tracer_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/tracer"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
 // Interrupts are watched while something is slow, and not before or after. They are
@@ -21,10 +23,14 @@ func TestInterruptsWhileSlow(t *testing.T) {
 	for range 2 {
 		awaitInterrupts(t, tr, false)
 		before := len(collected.told())
-		w := startWorkload(t, "slow-device", "--latency-us", "200000", "--rate", "100", "--seconds", "4")
+		w := startWorkload(t, "slow-device", "--latency-us", "200000", "--rate", "100", "--seconds", "60")
 		w.waitReady()
 		w.release()
 		since := awaitInterrupts(t, tr, true)
+		w.waitFor(20*time.Second, func() bool {
+			return slices.ContainsFunc(collected.told()[before:], func(c verbs.Completion) bool { return c.PollerScheduling.InterruptsKnown })
+		})
+		w.stop()
 		w.wait()
 		awaitInterrupts(t, tr, false)
 		slow, known := collected.told()[before:], 0
