@@ -28,7 +28,7 @@ func networkDelayCause() Cause {
 		Confirm:    "Measure the same path with `ib_write_lat` on another queue pair, from here and from a neighbour, and look at the queues of the switches between.",
 		Remedy:     "Compare with other peers: slow to one is that peer or the path to it, slow to all is this host's device or its first link.",
 		Source:     []string{"https://github.com/NVIDIA/nccl/issues/1453", "https://github.com/NVIDIA/nccl/issues/1378"},
-		Proven:     Recorded,
+		Proven:     Executed,
 		judge:      judgeNetworkDelay,
 	}
 }
