@@ -26,7 +26,7 @@ func linkDownCause() Cause {
 		Confirm:      "`dmesg | grep -i 'link'`, `ethtool -S INTERFACE | grep link_down_events_phy`, `ibstat`; the switch's log says why.",
 		Remedy:       "Look at cable, transceiver and switch port; a queue pair whose timeout · retry_cnt is longer than the flap survives it.",
 		Source:       []string{"https://github.com/NVIDIA/nccl/issues/1557", "https://docs.kernel.org/networking/device_drivers/ethernet/mellanox/mlx5/counters.html"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"ack_timeout", "packet_loss", "adaptive_retransmission", "bad_cable", "hang", "network_delay"},
 		judge:        judgeLinkDown,
 	}

@@ -24,7 +24,7 @@ func packetLossCause() Cause {
 		Confirm:      "`grep . /sys/class/infiniband/*/ports/*/hw_counters/{packet_seq_err,implied_nak_seq_err,out_of_sequence}` grows, on soft-RoCE `rcvd_seq_err` and `completer_retry_err`; the drop counters of the switches say where.",
 		Remedy:       "Find the drop: buffer discards of the switches on the path, and whether the traffic class of the queue pair is lossless on every hop.",
 		Source:       []string{"https://docs.kernel.org/networking/device_drivers/ethernet/mellanox/mlx5/counters.html", "https://github.com/NVIDIA/nccl/issues/902"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"ack_timeout", "adaptive_retransmission", "network_delay"},
 		judge:        judgePacketLoss,
 	}

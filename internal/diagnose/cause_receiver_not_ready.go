@@ -23,7 +23,7 @@ func receiverNotReadyCause() Cause {
 		Confirm:      "On this host `grep . /sys/class/infiniband/*/ports/*/hw_counters/{rnr_nak_retry_err,rcvd_rnr_err}` grows; on the peer's `out_of_buffer`, or `send_rnr_err` of soft-RoCE.",
 		Remedy:       "Post receives earlier or more of them at the peer; where that cannot be, give its queue pair a short min_rnr_timer (1 is 10 µs, 0 is 655 ms).",
 		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_modify_qp.3.html", "https://github.com/ydb-platform/nbs/issues/5790"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"packet_loss", "ack_timeout", "network_delay"},
 		judge:        judgeReceiverNotReady,
 	}

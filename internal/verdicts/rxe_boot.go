@@ -17,7 +17,7 @@ const (
 	rxeKernel = "6.12"
 	// rxeShuffleLimit bounds one shuffle in the guest, rxeBootLimit what comes before
 	// the first.
-	rxeShuffleLimit = 6 * time.Minute
+	rxeShuffleLimit = 12 * time.Minute
 	rxeBootLimit    = 5 * time.Minute
 	rxeMemoryMiB    = 1536
 )

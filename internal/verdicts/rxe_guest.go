@@ -68,7 +68,7 @@ func playGuest(ctx context.Context, share string, scenes []rxeScenario, runs, se
 		collector.Stop()
 		err = errors.Join(err, collector.Wait())
 	}()
-	if err := s.introduce(ctx); err != nil {
+	if err := errors.Join(s.stalls.watch(), s.introduce(ctx)); err != nil {
 		return nil, err
 	}
 	random := rand.New(rand.NewPCG(seed, 1))

@@ -35,6 +35,7 @@ type rxeStage struct {
 	// programs is the directory of the collector and of the two ends.
 	programs string
 	scenes   []rxeScenario
+	stalls   stalls
 }
 
 // play runs every scenario once, in a random order. One that cannot be played does not
@@ -45,7 +46,7 @@ func (s *rxeStage) play(ctx context.Context, number int, random *rand.Rand) ([]*
 	var outcomes []*outcome
 	var failed []error
 	for i := range order {
-		o, err := s.inject(ctx, &order[i])
+		o, err := s.undisturbed(ctx, &order[i])
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", order[i].name, err))
 			fmt.Printf("%d  FAILED %s: %s\n", number, order[i].name, err)
@@ -61,6 +62,21 @@ func (s *rxeStage) play(ctx context.Context, number int, random *rand.Rand) ([]*
 func (s *rxeStage) introduce(ctx context.Context) error {
 	first := rxeScenario{scenario: scenario{name: "first", names: []string{nothing}}}
 	return s.beside(ctx, &first, func(*pair) error { return launch.Sleep(ctx, meeting) })
+}
+
+// undisturbed plays one scenario again when the processor stood still meanwhile, whatever
+// was said, as often as that is worth it.
+func (s *rxeStage) undisturbed(ctx context.Context, played *rxeScenario) (*outcome, error) {
+	for attempt := 1; ; attempt++ {
+		began := time.Now()
+		o, err := s.inject(ctx, played)
+		if err != nil || attempt == stallAttempts || !s.stalls.since(began) {
+			return o, err
+		}
+		fmt.Printf("   again %s: the emulated processor stood still for more than %s\n", played.name, mostStall)
+		delete(s.said, played.device())
+		delete(s.said, played.peerDevice())
+	}
 }
 
 // inject plays one scenario and waits for what is said of it.

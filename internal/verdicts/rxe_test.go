@@ -73,3 +73,12 @@ func TestChoice(t *testing.T) {
 	_, err = choiceFrom("VERDICT_ONLY")
 	assert.ErrorContains(t, err, "VERDICT_ONLY")
 }
+
+func TestStalls(t *testing.T) {
+	var s stalls
+	began := time.Now()
+	assert.False(t, s.since(began), "none")
+	s.note(began.Add(time.Second))
+	assert.True(t, s.since(began))
+	assert.False(t, s.since(began.Add(2*time.Second)), "before")
+}
