@@ -140,11 +140,12 @@ func TestSpikeOfASimulatedJobIsSeen(t *testing.T) {
 	o := openTab(t, 1440, 900)
 	o.prefer("dark")
 	o.open(url)
-	assert.Equal(t, "No RDMA queue is in use", o.text("#headline-title"))
+	// The device comes with the job.
+	assert.Contains(t, []string{"No RDMA queue is in use", "This node has no RDMA device"}, o.text("#headline-title"))
 
 	job, path := startJob(t, root)
 	o.waitFor(`document.querySelectorAll('#queues-table tbody tr[aria-rowindex]').length > 0`)
-	o.waitFor(`document.querySelector('#slowest li strong')?.innerText.match(/^4[5-9]\d µs|^[5-9]\d\d µs/) != null`)
+	o.waitFor(`[...document.querySelectorAll('#slowest li strong')].some((e) => /^(4[5-9]\d|5\d\d) µs$/.test(e.innerText))`)
 	shown := time.Now()
 	o.waitFor(`document.querySelector('.incident') != null`)
 	o.shoot("collector")

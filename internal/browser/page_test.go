@@ -85,12 +85,14 @@ func (o *tab) titles(selector string) []string {
 func TestHealthyNode(t *testing.T) {
 	board, url := serve(t)
 	s := newScene(64)
+	s.state.Impair(errors.New("kernel.perf_event_paranoid is 3 and CAP_SYS_ADMIN is missing: the RDMA core in the kernel is not probed"))
 	defer board.Show(s.state)()
 	s.play(t)
 	o := openTab(t, 1440, 900)
 	o.prefer("dark")
 	o.open(url)
 	assert.Equal(t, "Nothing is slow", o.text("#headline-title"))
+	assert.Contains(t, o.text("#headline-impaired"), "Not everything can be seen: kernel.perf_event_paranoid is 3")
 	o.shoot("healthy")
 }
 

@@ -48,14 +48,14 @@ func edges() []int64 {
 
 // columnOf counts what completed between two looks.
 func columnOf(before, now *look) Column {
-	var sums [verbs.QueueBuckets]uint64
+	var sums durations
 	slow := uint64(0)
 	earlier := before.finder()
 	for i := range now.queues {
 		q := &now.queues[i]
 		then := earlier.find(i, q)
 		if q.Traffic.Durations != then.Durations {
-			addIncrease(&sums, &q.Traffic, then)
+			sums.addIncrease(&q.Traffic, then)
 			slow += q.Traffic.Slow - then.Slow
 		}
 	}
@@ -67,12 +67,4 @@ func columnOf(before, now *look) Column {
 		end--
 	}
 	return Column{At: now.at, Span: now.at - before.at, First: first, Counts: append([]uint64{}, sums[first:end]...), Slow: slow}
-}
-
-// addIncrease adds what was timed between two moments. Counts wrap, and so does
-// their difference.
-func addIncrease(sums *[verbs.QueueBuckets]uint64, now, then *verbs.Traffic) {
-	for i := range sums {
-		sums[i] += uint64(now.Durations[i] - then.Durations[i])
-	}
 }

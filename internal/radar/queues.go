@@ -120,7 +120,7 @@ func (t *QueueTable) addRate(q *verbs.QueueInfo, before *verbs.Traffic, seconds 
 		return
 	}
 	var done durations
-	addIncrease((*[verbs.QueueBuckets]uint64)(&done), &q.Traffic, before)
+	done.addIncrease(&q.Traffic, before)
 	t.Rate = append(t.Rate, perSecond(done.total(), seconds))
 	t.Throughput = append(t.Throughput, perSecond(q.Traffic.Bytes-before.Bytes, seconds))
 }
@@ -132,7 +132,7 @@ func perSecond(n uint64, seconds float64) float64 {
 
 func (t *QueueTable) addDurations(q *verbs.QueueInfo, mark *verbs.Traffic, exact int64) {
 	var done durations
-	addIncrease((*[verbs.QueueBuckets]uint64)(&done), &q.Traffic, mark)
+	done.addIncrease(&q.Traffic, mark)
 	total := done.total()
 	t.Completions = append(t.Completions, total)
 	t.P50 = append(t.P50, done.quantile(total, 500))
@@ -170,7 +170,7 @@ func (t tableOf) pace(table *QueueTable) Pace {
 		if t.before != nil {
 			p.Slow += q.Traffic.Slow - before.find(i, q).Slow
 		}
-		addIncrease((*[verbs.QueueBuckets]uint64)(&done), &q.Traffic, mark.find(i, q))
+		done.addIncrease(&q.Traffic, mark.find(i, q))
 	}
 	total := done.total()
 	p.P50, p.P99 = done.quantile(total, 500), done.quantile(total, 990)

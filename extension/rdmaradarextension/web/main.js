@@ -43,7 +43,10 @@ function onView(view) {
   latest = view;
   keepColumns(view);
   if (paused) return;
-  // How long a view takes can be seen in the performance tools of the browser.
+  // The browser's tools tell how long the last view took. Those before are forgotten:
+  // a page may be open for days.
+  performance.clearMeasures();
+  performance.clearMarks();
   performance.mark('begin');
   show(view);
   performance.measure('view', 'begin');

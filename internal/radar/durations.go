@@ -5,6 +5,14 @@ import "github.com/rdmaradar/rdmaradar/internal/verbs"
 // durations counts timed completions by duration.
 type durations [verbs.QueueBuckets]uint64
 
+// addIncrease adds what was timed between two moments. Counts wrap, and so does
+// their difference.
+func (d *durations) addIncrease(now, then *verbs.Traffic) {
+	for i := range d {
+		d[i] += uint64(now.Durations[i] - then.Durations[i])
+	}
+}
+
 func (d *durations) total() (n uint64) {
 	for _, count := range d {
 		n += count
