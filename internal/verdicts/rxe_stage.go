@@ -36,6 +36,8 @@ type rxeStage struct {
 	programs string
 	scenes   []rxeScenario
 	stalls   stalls
+	// plays counts what was played.
+	plays int
 }
 
 // play runs every scenario once, in a random order. One that cannot be played does not
@@ -69,14 +71,24 @@ func (s *rxeStage) introduce(ctx context.Context) error {
 func (s *rxeStage) undisturbed(ctx context.Context, played *rxeScenario) (*outcome, error) {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
-		o, err := s.inject(ctx, played)
+		o, err := s.inject(ctx, s.named(played))
+		if o != nil {
+			o.scenario = &played.scenario
+		}
 		if err != nil || attempt == stallAttempts || !s.stalls.since(began) {
 			return o, err
 		}
 		fmt.Printf("   again %s: the emulated processor stood still for more than %s\n", played.name, mostStall)
-		delete(s.said, played.device())
-		delete(s.said, played.peerDevice())
 	}
+}
+
+// named is a scenario with a name, and so devices, of its own: the collector has not
+// forgotten those of an earlier play.
+func (s *rxeStage) named(played *rxeScenario) *rxeScenario {
+	s.plays++
+	one := *played
+	one.name = fmt.Sprintf("%s %d", played.name, s.plays)
+	return &one
 }
 
 // inject plays one scenario and waits for what is said of it.
