@@ -21,9 +21,10 @@ const (
 	rxeReadyLimit = 3 * time.Minute
 	// pairLimit bounds how long two ends need to connect.
 	pairLimit = time.Minute
-	// rxeQuiet is how long nothing is wrong: the collector looks at what it has not seen
-	// slow only now and then, as a look takes an emulated processor long.
-	rxeQuiet = 6 * time.Second
+	// rxeSettling is how long a device is there before it is used, and rxeQuiet how long
+	// nothing is wrong after that: together longer than the ten seconds after which the
+	// collector reads the counters of devices on which nothing is slow.
+	rxeSettling, rxeQuiet = 6 * time.Second, 6 * time.Second
 	// meeting is how long the collector is given to find the library of the devices.
 	meeting = 10 * time.Second
 )
@@ -119,7 +120,7 @@ func (s *rxeStage) beside(ctx context.Context, played *rxeScenario, do func(*pai
 	defer func() {
 		err = errors.Join(err, wire.RemoveDevices(context.WithoutCancel(ctx), played.device(), played.peerDevice()))
 	}()
-	if err := launch.Sleep(ctx, settling); err != nil {
+	if err := launch.Sleep(ctx, rxeSettling); err != nil {
 		return err
 	}
 	p, err := s.start(ctx, played)
