@@ -21,9 +21,10 @@ const (
 	rxeReadyLimit = 3 * time.Minute
 	// pairLimit bounds how long two ends need to connect.
 	pairLimit = time.Minute
-	// rxeQuiet is how long nothing is wrong: the collector looks at what it has not seen
-	// slow only now and then, as a look takes an emulated processor long.
-	rxeQuiet = 6 * time.Second
+	// rxeSettling is how long a device is there before it is used, and rxeQuiet how long
+	// nothing is wrong after that: together longer than the ten seconds after which the
+	// collector reads the counters of devices on which nothing is slow.
+	rxeSettling, rxeQuiet = 6 * time.Second, 6 * time.Second
 	// meeting is how long the collector is given to find the library of the devices.
 	meeting = 10 * time.Second
 )
@@ -36,6 +37,8 @@ type rxeStage struct {
 	programs string
 	scenes   []rxeScenario
 	stalls   stalls
+	// plays counts what was played.
+	plays int
 }
 
 // play runs every scenario once, in a random order. One that cannot be played does not
@@ -69,14 +72,24 @@ func (s *rxeStage) introduce(ctx context.Context) error {
 func (s *rxeStage) undisturbed(ctx context.Context, played *rxeScenario) (*outcome, error) {
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
-		o, err := s.inject(ctx, played)
+		o, err := s.inject(ctx, s.named(played))
+		if o != nil {
+			o.scenario = &played.scenario
+		}
 		if err != nil || attempt == stallAttempts || !s.stalls.since(began) {
 			return o, err
 		}
 		fmt.Printf("   again %s: the emulated processor stood still for more than %s\n", played.name, mostStall)
-		delete(s.said, played.device())
-		delete(s.said, played.peerDevice())
 	}
+}
+
+// named is a scenario with a name, and so devices, of its own: the collector has not
+// forgotten those of an earlier play.
+func (s *rxeStage) named(played *rxeScenario) *rxeScenario {
+	s.plays++
+	one := *played
+	one.name = fmt.Sprintf("%s %d", played.name, s.plays)
+	return &one
 }
 
 // inject plays one scenario and waits for what is said of it.
@@ -107,7 +120,7 @@ func (s *rxeStage) beside(ctx context.Context, played *rxeScenario, do func(*pai
 	defer func() {
 		err = errors.Join(err, wire.RemoveDevices(context.WithoutCancel(ctx), played.device(), played.peerDevice()))
 	}()
-	if err := launch.Sleep(ctx, settling); err != nil {
+	if err := launch.Sleep(ctx, rxeSettling); err != nil {
 		return err
 	}
 	p, err := s.start(ctx, played)

@@ -20,9 +20,9 @@ type stalls struct {
 const (
 	// stallCheck is how often it is looked.
 	stallCheck = 5 * time.Millisecond
-	// mostStall is how long the processor may stand still: the threshold of the
-	// collector in the guest.
-	mostStall = 20 * time.Millisecond
+	// mostStall is how long the processor may stand still. For less than 50 ms a single
+	// request that is slow is no incident.
+	mostStall = 40 * time.Millisecond
 	// stallAttempts is how often a scenario is played before it counts all the same.
 	stallAttempts = 3
 )
