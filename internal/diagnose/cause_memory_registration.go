@@ -19,7 +19,7 @@ func memoryRegistrationCause() Cause {
 		Confirm:      "`perf trace -s -p PID` shows the time in ioctl on /dev/infiniband/uverbs*, `rdma.mr.registrations` how many.",
 		Remedy:       "Register once and keep the registration: a cache of registrations or a pool of registered buffers (in NCCL and UCX the registration cache).",
 		Source:       []string{"https://man7.org/linux/man-pages/man3/ibv_reg_mr.3.html", "https://docs.kernel.org/core-api/pin_user_pages.html"},
-		Proven:       Recorded,
+		Proven:       Executed,
 		Consequences: []string{"application_late", "peer_late", "poller_busy", "poller_asleep", "send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
 		judge:        judgeMemoryRegistration,

@@ -86,13 +86,15 @@ func absence(r *verbs.Completion, awaits, atSites bool) time.Duration {
 // awaited is how long the poller slept until it would be told. Where only completion
 // sites are probed, a sleep for a time of its own choice, and one in which it was held
 // up, shows as a poll stage when the completion is delivered shortly after it
-// (bpf/sched.h): one without was another.
+// (bpf/sched.h). One without was another; or the thread had time to poll after it, and
+// the completion came later still. That is no proof of a thread that does something else
+// after its sleep.
 func awaited(r *verbs.Completion, awaits, atSites bool) time.Duration {
 	s := &r.PollerScheduling
 	if !r.HasPollerScheduling || r.Known.Has(verbs.StagePoll) {
 		return 0
 	}
-	if shortly := s.Longest > chance*(r.Duration()-s.Longest); !awaits && !(shortly && atSites) {
+	if !awaits && !(atSites && ratio(s.Longest, r.Duration()) >= mostly) {
 		return 0
 	}
 	return min(s.Asleep, r.Duration()-queued(r))

@@ -81,8 +81,8 @@ func delayTrials() trials {
 			{"runs as long as before", runsOf(64, 64), softRoCE(), "network_delay", Likely},
 			{"longer runs than before", runsOf(64, 4), softRoCE(), "network_delay", Possible},
 			{"the poller slept until it was told", told(WaitEvent), softRoCE(), "network_delay", Possible},
-			{"the poller slept, and no sleep of its own choice was found", atSite(0.05), softRoCE(), "network_delay", Possible},
-			{"the poller slept, and the returns of some posts were seen", after(atSite(0.05), func(b *Burst) {
+			{"the poller slept, and no sleep of its own choice was found", atSite(0.2), softRoCE(), "network_delay", Possible},
+			{"the poller slept, and the returns of some posts were seen", after(atSite(0.2), func(b *Burst) {
 				for i := range len(b.Slow) / 2 {
 					r := &b.Slow[i]
 					moveTime(r, verbs.StageSubmit, verbs.StagePost)
@@ -102,8 +102,8 @@ func delayTrials() trials {
 		against: []trial{
 			{name: "the poller was off its CPU", burst: func(b *Burst) { each(b, pollerAway) }, counters: softRoCE()},
 			{name: "on its CPU, and perhaps not looking", burst: unseen, counters: softRoCE()},
-			{name: "the poller slept, and was awake for longer before it took the completion", burst: atSite(0.1), counters: softRoCE()},
-			{name: "the poller slept, where the returns of all posts are seen", burst: after(atSite(0.05), func(b *Burst) {
+			{name: "the poller slept, and was awake for long", burst: atSite(0.4), counters: softRoCE()},
+			{name: "the poller slept, where the returns of all posts are seen", burst: after(atSite(0.2), func(b *Burst) {
 				each(b, func(r *verbs.Completion) {
 					r.Known = 1<<verbs.StagePost | 1<<verbs.StageQueue | 1<<verbs.StageCompletion
 				})
@@ -128,7 +128,7 @@ func delayTrials() trials {
 		lookalikes: []trial{
 			{"loss", slowBy(6, 40*time.Millisecond), softRoCE(inHardware("completer_retry_err", 6)), "packet_loss", Certain},
 			{"loss, and the poller slept until it was told", told(WaitEvent), mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
-			{"loss, and no sleep of the poller's own choice was found", atSite(0.05), mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
+			{"loss, and no sleep of the poller's own choice was found", atSite(0.2), mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
 			{"the receiver is not ready", nil, softRoCE(inHardware("rcvd_rnr_err", 10)), "receiver_not_ready", Likely},
 			{"loss, when nothing was seen of the polls", unseen, mlx5(inHardware("packet_seq_err", 10)), "packet_loss", Likely},
 			{"pauses", nil, mlx5(paused("rx_prio[p]_pause", 45000)), "pfc_received", Likely},
