@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmaradar/rdmaradar/internal/launch"
+	"github.com/rdmaradar/rdmaradar/internal/testprogram"
 	"github.com/rdmaradar/rdmaradar/internal/verbsim"
 )
 
@@ -65,7 +67,7 @@ const collectorConfig = `receivers:
     max_thread_cpu_ratio: 1
     max_agent_cpu_cores: 1
     devices: {include: [{strict: %s}]}
-    error_mode: propagate
+    error_mode: %s
 exporters:
   file: {path: %s}
 extensions:
@@ -78,15 +80,29 @@ service:
     metrics: {receivers: [rdma], exporters: [file]}
 `
 
-// startCollector runs the built collector and returns the URL of its page.
-func startCollector(t *testing.T, root string) string {
+// openDir is a directory that every user may write to, unlike those of the testing
+// package.
+func openDir(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "browser")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o777))
+	return dir
+}
+
+// startCollector runs the built collector, by way of another program if one is named,
+// and returns the URL of its page.
+func startCollector(t *testing.T, root, errorMode string, by ...string) string {
+	t.Helper()
+	dir := openDir(t)
 	port := freePort(t)
-	config := filepath.Join(dir, "config.yaml")
-	text := fmt.Sprintf(collectorConfig, root, device, filepath.Join(dir, "out.jsonl"), port, token)
+	config, binary := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "otelcol-rdma")
+	text := fmt.Sprintf(collectorConfig, root, device, errorMode, filepath.Join(dir, "out.jsonl"), port, token)
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o644))
-	collector, err := launch.Start(t.Context(), filepath.Join(dir, "log"), built(t, "otelcol-rdma", "build"), "--config", config)
+	copyFile(t, built(t, "otelcol-rdma", "build"), binary)
+	command := append(slices.Clone(by), binary, "--config", config)
+	collector, err := launch.Start(t.Context(), filepath.Join(dir, "log"), command[0], command[1:]...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		collector.Stop()
@@ -100,15 +116,20 @@ func startCollector(t *testing.T, root string) string {
 	return url
 }
 
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	require.NoError(t, err)
+	require.NoError(t, testprogram.Write(to, content, 0o755))
+}
+
 // startJob runs a simulated job under a hostile name and returns where it writes
 // what it did.
 func startJob(t *testing.T, root string) (job *launch.Child, truth string) {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, hostile)
-	content, err := os.ReadFile(built(t, "verbsim", "verbsim"))
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(program, content, 0o755))
+	copyFile(t, built(t, "verbsim", "verbsim"), program)
 	provider := built(t, "libverbsim-rdmav34.so", "verbsim")
 
 	// A library is probed when a program first uses it. This one goes before the job,
@@ -136,7 +157,7 @@ func TestSpikeOfASimulatedJobIsSeen(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	root := node(t)
-	url := startCollector(t, root)
+	url := startCollector(t, root, "propagate")
 	o := openTab(t, 1440, 900)
 	o.prefer("dark")
 	o.open(url)
@@ -161,4 +182,20 @@ func TestSpikeOfASimulatedJobIsSeen(t *testing.T) {
 	assert.LessOrEqual(t, shown.Sub(completed), showLimit)
 	t.Logf("on the page %v after its completion", shown.Sub(completed).Round(10*time.Millisecond))
 	assert.Contains(t, o.text(".incident h3"), device)
+}
+
+// A collector without privileges sees nothing, and its page says why.
+func TestUnprivilegedCollector(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Fatal("needs root: privileges cannot be dropped without it")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	url := startCollector(t, "/", "ignore", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
+	o := openTab(t, 1280, 720)
+	o.prefer("dark")
+	o.open(url)
+	o.waitFor(`document.getElementById('headline-title').innerText === 'Nothing is traced on this node'`)
+	assert.Contains(t, o.text("#headline-text"), "CAP_BPF")
+	o.shoot("unprivileged-collector")
 }
