@@ -11,7 +11,7 @@ export BENCH_SECONDS ?= 460
 # gotestsum says in the end what failed and what was skipped, and why.
 gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
-.PHONY: help demo verdicts test unit e2e browser lab generate check-generated build bench bench-go lint clean
+.PHONY: help demo verdicts verdicts-here test unit e2e browser lab generate check-generated build bench bench-go lint clean
 .PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
@@ -20,8 +20,8 @@ help: ## list the targets
 demo: check-demo setup-demo build verbsim ## watch slow work requests of a simulated job, live (root; DEMO_SECONDS=20)
 	@bin/demo
 
-test: ## run the tiers unit, e2e, browser, lab and verdicts, and print the time of each (root)
-	@scripts/tiers.sh build unit e2e browser lab verdicts
+test: ## run the tiers unit, e2e, browser, lab and verdicts-here, and print the time of each (root)
+	@scripts/tiers.sh build unit e2e browser lab verdicts-here
 
 unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector
 	go vet ./...
@@ -58,6 +58,10 @@ verbsim: setup-demo ## build the simulated verbs provider and workload
 verdicts: setup-demo setup-lab build verbsim ## make everything go wrong that can, here and with soft-RoCE, and score what is said, into out/verdicts.json (root; VERDICT_RUNS=5 VERDICT_ONLY=regexp)
 	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
 	@bin/verdicts
+
+verdicts-here: setup-demo build verbsim ## the part of verdicts that this machine brings about by itself (root)
+	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
+	@VERDICT_PLACE=here bin/verdicts
 
 bench: setup-bench build verbsim ## what being observed costs, side by side, into out/bench.json (root; BENCH_SECONDS=460)
 	@$(MAKE) --no-print-directory -C internal/bench/loop

@@ -28,7 +28,7 @@ for tier in "$@"; do
 		broken+=("$tier")
 	fi
 	tests=$(grep '^DONE ' "$logs/$tier.log" | tail -n 1)
-	report+=("$(printf '%-8s %s in %4d s   %s' "$tier" "$result" $((SECONDS - begin)) "${tests#DONE }")")
+	report+=("$(printf '%-13s %s in %4d s   %s' "$tier" "$result" $((SECONDS - begin)) "${tests#DONE }")")
 done
 
 for tier in "${broken[@]}"; do

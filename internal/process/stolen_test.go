@@ -16,7 +16,8 @@ func TestParseStolen(t *testing.T) {
 	}{
 		"two CPUs": {
 			"cpu  1 2 3 4 5 6 7 50 9 10\ncpu0 1 2 3 4 5 6 7 20 9 10\ncpu12 1 2 3 4 5 6 7 30 9 10\nintr 1 2\ncpu3 x\n",
-			map[uint32]time.Duration{0: 200 * time.Millisecond, 12: 300 * time.Millisecond}, "",
+			map[uint32]time.Duration{0: 200 * time.Millisecond, 12: 300 * time.Millisecond},
+			"",
 		},
 		"nothing":      {"", map[uint32]time.Duration{}, ""},
 		"too short":    {"cpu0 1 2 3\n", nil, "no steal"},

@@ -7,7 +7,8 @@
 //
 // It runs in the root of the repository: `make verdicts`. VERDICT_RUNS is how many
 // shuffles, 5 by default, VERDICT_SEED begins the shuffling where an earlier run
-// did, and VERDICT_ONLY is a regular expression of the scenarios to play.
+// did, VERDICT_ONLY is a regular expression of the scenarios to play, and VERDICT_PLACE
+// leaves out those of the virtual machine (here) or of this one (guest).
 package main
 
 import (
@@ -29,14 +30,14 @@ func main() {
 	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	guest := flag.String("guest", "", "play the scenarios of soft-RoCE, in a guest with this shared directory")
+	share := flag.String("guest", "", "play the scenarios of soft-RoCE, in a guest with this shared directory")
 	runs := flag.Uint64("runs", 1, "with -guest: how many shuffles")
 	seed := flag.Uint64("seed", 1, "with -guest: where the shuffling begins")
 	only := flag.String("only", "", "with -guest: regular expression of the scenarios to play")
 	flag.Parse()
 	do := run
-	if *guest != "" {
-		do = func(ctx context.Context) error { return runGuest(ctx, *guest, *only, *runs, *seed) }
+	if *share != "" {
+		do = func(ctx context.Context) error { return runGuest(ctx, *share, *only, *runs, *seed) }
 	}
 	if err := do(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "verdicts: %s\n", err)
@@ -53,7 +54,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	played, err := choiceFrom("VERDICT_ONLY")
+	played, err := choiceFrom("VERDICT_ONLY", "VERDICT_PLACE")
 	if err != nil {
 		return err
 	}

@@ -69,8 +69,17 @@ func TestChoice(t *testing.T) {
 	assert.Empty(t, netem.ofHost())
 	assert.Len(t, netem.ofGuest(), 2)
 
+	t.Setenv("VERDICT_PLACE", "here")
+	played, err := choiceFrom("VERDICT_ONLY", "VERDICT_PLACE")
+	require.NoError(t, err)
+	assert.NotEmpty(t, played.ofHost())
+	assert.Empty(t, played.ofGuest())
+	t.Setenv("VERDICT_PLACE", "there")
+	_, err = choiceFrom("VERDICT_ONLY", "VERDICT_PLACE")
+	assert.ErrorContains(t, err, "VERDICT_PLACE")
+
 	t.Setenv("VERDICT_ONLY", "(")
-	_, err = choiceFrom("VERDICT_ONLY")
+	_, err = choiceFrom("VERDICT_ONLY", "VERDICT_PLACE")
 	assert.ErrorContains(t, err, "VERDICT_ONLY")
 }
 
