@@ -20,7 +20,7 @@ func peerLateCause() Cause {
 		Confirm:    "Look at the same moment at the peer's host: its process has posted nothing (application_late), or its sends are stuck.",
 		Remedy:     "Look at the peer: which process it is, and what it does.",
 		Source:     []string{"https://github.com/NVIDIA/nccl/issues/1324", "https://github.com/NVIDIA/nccl/issues/1730"},
-		Proven:     Recorded,
+		Proven:     Executed,
 		PerProcess: true,
 		judge:      judgePeerLate,
 	}
