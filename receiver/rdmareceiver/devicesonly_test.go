@@ -49,6 +49,6 @@ func TestDevicesWithoutTracingAreRefused(t *testing.T) {
 		r.start()
 		time.Sleep(35 * time.Second)
 		r.shutdown()
-		require.Equal(t, 3, devices.taken, "a pipeline that takes nothing ends nothing")
+		require.EqualValues(t, 3, devices.taken.Load(), "a pipeline that takes nothing ends nothing")
 	})
 }

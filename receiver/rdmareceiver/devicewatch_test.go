@@ -3,6 +3,7 @@ package rdmareceiver
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +21,7 @@ import (
 // handDevices has one device. Its first sample takes as long as the test says.
 type handDevices struct {
 	takes, counts func(string) bool
-	taken         int
+	taken         atomic.Int32
 	first         time.Duration
 	// silent devices have no counters.
 	silent bool
@@ -31,7 +32,7 @@ type handDevices struct {
 const handGrowth = 4096
 
 func (h *handDevices) Sample() fabric.Sample {
-	if h.taken++; h.taken == 1 {
+	if h.taken.Add(1) == 1 {
 		time.Sleep(h.first)
 	}
 	sample := fullSample()
@@ -106,7 +107,7 @@ func TestDevicesAreSampledWithoutMetrics(t *testing.T) {
 		r.start()
 		time.Sleep(36 * time.Second)
 		r.shutdown()
-		assert.Equal(t, 5, devices.taken, "at once, and in the middle of each interval")
+		assert.EqualValues(t, 5, devices.taken.Load(), "at once, and in the middle of each interval")
 	})
 }
 
@@ -120,7 +121,7 @@ func TestDevicesAreNotSampledInVain(t *testing.T) {
 		r.start()
 		time.Sleep(35 * time.Second)
 		r.shutdown()
-		assert.Zero(t, devices.taken)
+		assert.Zero(t, devices.taken.Load())
 	})
 }
 
@@ -136,18 +137,18 @@ func TestDevicesAreSampledMoreOftenWhileSomethingIsSlow(t *testing.T) {
 		r.start()
 		time.Sleep(16500 * time.Millisecond)
 		synctest.Wait()
-		calm := devices.taken
+		calm := devices.taken.Load()
 		for range 200 {
 			r.engine.completions <- fullCompletion()
 			time.Sleep(50 * time.Millisecond)
 		}
 		synctest.Wait()
-		assert.InDelta(t, 10, devices.taken-calm, 1)
-		busy := devices.taken
+		assert.InDelta(t, 10, devices.taken.Load()-calm, 1)
+		busy := devices.taken.Load()
 		// The incident is open for ten seconds more, until there is a second without it.
 		time.Sleep(70 * time.Second)
 		synctest.Wait()
-		assert.InDelta(t, 12+6, devices.taken-busy, 2)
+		assert.InDelta(t, 12+6, devices.taken.Load()-busy, 2)
 		r.shutdown()
 		for i, at := range devices.at[1:] {
 			assert.GreaterOrEqual(t, at.Sub(devices.at[i]), minSampling)
