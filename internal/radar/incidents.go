@@ -33,7 +33,7 @@ func (i *incidents) tell(now Incident) {
 
 // forget drops those that are long over, and all but the last that are over.
 func (i *incidents) forget(now int64) {
-	slices.SortStableFunc(i.all, newestFirst)
+	slices.SortStableFunc(i.all, weightiestFirst)
 	closed := 0
 	i.all = slices.DeleteFunc(i.all, func(known Incident) bool {
 		if known.Open {
@@ -44,11 +44,12 @@ func (i *incidents) forget(now int64) {
 	})
 }
 
-// newestFirst has those that are open before those that are over.
-func newestFirst(a, b Incident) int {
+// weightiestFirst has those that are open before those that are over, what lost the most
+// time first. Of those that are over it is the last.
+func weightiestFirst(a, b Incident) int {
 	switch {
 	case a.Open && b.Open:
-		return cmp.Compare(b.First, a.First)
+		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.First, a.First))
 	case a.Open:
 		return -1
 	case b.Open:

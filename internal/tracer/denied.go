@@ -57,7 +57,8 @@ func (d *denials) note(err error) bool {
 	switch {
 	case d.held[denied.Capability]:
 		// Such as a network file system that does not trust root.
-		d.log.Warn("verbs libraries are not traced where a file system or security module denies access in spite of "+denied.Capability,
+		d.log.Warn("verbs libraries are not traced where a file system or security module denies access in spite of "+denied.Capability+
+			"; let root read them there (no root_squash, an allowing policy), or have the library on a local file system",
 			"first", denied.Path, "error", denied.Err)
 	case needed:
 		d.missing = append(d.missing, denied.Capability)

@@ -223,7 +223,7 @@ func (t *Tracer) begin(ctx context.Context) error {
 	t.run(func() { t.scanRegularly(background) })
 	t.look(func() { t.searchRegularly(background) })
 	if !t.side.watchesFiles {
-		t.log.Info("this kernel does not tell of new files: a verbs library unknown so far is found when a program that uses it starts, or by looking into /proc", "every", searchInterval)
+		t.log.Info("this kernel does not tell of new files: a verbs library unknown so far is found when a program that uses it starts, or by looking into /proc", "every", searchInterval.String())
 	}
 	return nil
 }
