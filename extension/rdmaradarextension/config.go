@@ -3,10 +3,13 @@ package rdmaradarextension
 import (
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/config/confighttp"
+	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/config/configopaque"
 )
 
@@ -14,6 +17,9 @@ const (
 	defaultEndpoint = "localhost:55690"
 	// minToken is the least length of a token that is configured.
 	minToken = 16
+	// readLimit is how long a request may take to come in: anybody on the node may
+	// begin one and not end it.
+	readLimit = 10 * time.Second
 )
 
 // Config is the configuration of the extension. The default is complete.
@@ -34,6 +40,7 @@ type Config struct {
 func createDefaultConfig() component.Config {
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr.Endpoint = defaultEndpoint
+	server.ReadTimeout, server.ReadHeaderTimeout = readLimit, readLimit
 	return &Config{HTTP: server}
 }
 
@@ -41,6 +48,10 @@ func createDefaultConfig() component.Config {
 func (c *Config) Validate() error {
 	if c.HTTP.NetAddr.Endpoint == "" {
 		return fmt.Errorf("endpoint is empty: set it to an address such as %s", defaultEndpoint)
+	}
+	if !c.onSocket() && !isAddress(c.HTTP.NetAddr.Endpoint) {
+		return fmt.Errorf("endpoint is %q: set it to a host and a port up to 65535, without scheme, such as %s",
+			c.HTTP.NetAddr.Endpoint, defaultEndpoint)
 	}
 	if token := string(c.Token); token != "" && !isToken(token) {
 		return fmt.Errorf("token is too short or has other characters: set it to at least %d letters, digits, '-' and '_', "+
@@ -52,6 +63,19 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// onSocket reports whether the endpoint is the path of a socket.
+func (c *Config) onSocket() bool { return c.HTTP.NetAddr.Transport == confignet.TransportTypeUnix }
+
+// isAddress reports whether an endpoint is a host, which may be empty, and a port.
+func isAddress(endpoint string) bool {
+	_, port, err := net.SplitHostPort(endpoint)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
 }
 
 // isToken reports whether a token can be a part of a path as it is.

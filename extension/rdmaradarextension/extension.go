@@ -4,19 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
+	"syscall"
+	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/extension"
-	"go.opentelemetry.io/otel/trace/noop"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	"go.uber.org/zap"
 
 	"github.com/rdmaradar/rdmaradar/internal/radar"
 )
+
+// endLimit is how long what is being served may go on after the end.
+const endLimit = 2 * time.Second
 
 // radarExtension serves the page.
 type radarExtension struct {
@@ -42,15 +50,20 @@ func newRadar(cfg *Config, settings extension.Settings, token string) *radarExte
 
 // Start serves the page. There need not be a receiver, now or later.
 func (e *radarExtension) Start(ctx context.Context, host component.Host) error {
+	if e.cfg.onSocket() {
+		removeStale(ctx, e.cfg.HTTP.NetAddr.Endpoint)
+	}
 	listener, err := e.cfg.HTTP.ToListener(ctx)
 	if err != nil {
-		return fmt.Errorf("listen on endpoint %s for the radar page: %w; set endpoint to another port, or remove the extension",
-			e.cfg.HTTP.NetAddr.Endpoint, err)
+		return e.cannotListen(err)
 	}
 	streaming, closing := context.WithCancel(context.Background())
 	telemetry := e.settings.TelemetrySettings
 	// Spans of the server would carry the path, and in it the token.
-	telemetry.TracerProvider = noop.NewTracerProvider()
+	telemetry.TracerProvider = tracenoop.NewTracerProvider()
+	// Its metrics would carry each name by which it was asked for, also by those whom
+	// it refuses.
+	telemetry.MeterProvider = metricnoop.NewMeterProvider()
 	handler := newHandler(e.token, hostsOf(e.cfg), newSource(e.current, streaming.Done()))
 	server, err := e.cfg.HTTP.ToServer(ctx, host.GetExtensions(), telemetry, handler)
 	if err != nil {
@@ -61,6 +74,35 @@ func (e *radarExtension) Start(ctx context.Context, host component.Host) error {
 	go e.serve(listener, host)
 	e.settings.Logger.Info("The radar page is served; its URL is a secret.", e.where(listener.Addr())...)
 	return nil
+}
+
+// cannotListen says what to do about it.
+func (e *radarExtension) cannotListen(err error) error {
+	if network := (*net.OpError)(nil); !errors.As(err, &network) {
+		return fmt.Errorf("set up the server of the radar page: %w", err)
+	}
+	another := "port"
+	if e.cfg.onSocket() {
+		another = "path"
+	}
+	return fmt.Errorf("listen on endpoint %s for the radar page: %w; set endpoint to another %s, or remove the extension",
+		e.cfg.HTTP.NetAddr.Endpoint, err, another)
+}
+
+// removeStale removes a socket that nobody listens on: a collector that was killed
+// leaves it, and the next one could not start.
+func removeStale(ctx context.Context, path string) {
+	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != fs.ModeSocket {
+		return
+	}
+	connection, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		_ = connection.Close()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		// What cannot be removed is told when it cannot be listened on.
+		_ = os.Remove(path)
+	}
 }
 
 func (e *radarExtension) serve(listener net.Listener, host component.Host) {
@@ -96,6 +138,10 @@ func (e *radarExtension) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	e.closing()
+	// The collector sets no limit, and one who reads or writes slowly must not hold up
+	// its end or the reload of its configuration.
+	ctx, cancel := context.WithTimeout(ctx, endLimit)
+	defer cancel()
 	err := e.server.Shutdown(ctx)
 	if err != nil {
 		// What did not end in time is cut off.

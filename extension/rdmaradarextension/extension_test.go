@@ -24,6 +24,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensiontest"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -179,15 +181,40 @@ func TestNothingWithoutToken(t *testing.T) {
 }
 
 func TestForeignHostsGetNothing(t *testing.T) {
-	s := serve(t, func(cfg *Config) { cfg.AllowedHosts = []string{"node-1.Example.com", "10.0.0.7"} })
+	s := serve(t, func(cfg *Config) { cfg.AllowedHosts = []string{"node-1.Example.com", "10.0.0.7", "2001:DB8:0:0::5"} })
 	for _, host := range []string{"evil.example", "localhost.evil.example", "127.0.0.1.nip.io:55690", "10.0.0.8", "[::2]:1", "localhost:1:2"} {
 		got := s.ask(http.MethodGet, s.base+"view", host)
 		assert.Equal(t, http.StatusMisdirectedRequest, got.status, host)
 		assert.NotContains(t, got.body, "tracing", host)
 	}
-	for _, host := range []string{"localhost", "LOCALHOST:9999", "127.0.0.1:1", "[::1]:55690", "[::1]", "node-1.example.com:443", "10.0.0.7"} {
+	for _, host := range []string{"localhost", "LOCALHOST:9999", "127.0.0.1:1", "[::1]:55690", "[::1]", "node-1.example.com:443", "10.0.0.7", "[2001:db8::5]:55690"} {
 		assert.Equal(t, http.StatusOK, s.ask(http.MethodGet, s.base+"view", host).status, host)
 	}
+}
+
+// Whoever is refused must not fill the collector's own metrics with names.
+func TestNamesDoNotGetIntoMetrics(t *testing.T) {
+	reader := sdkmetric.NewManualReader()
+	settings := extensiontest.NewNopSettings(metadata.Type)
+	settings.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	cfg := createDefaultConfig().(*Config)
+	cfg.HTTP.NetAddr.Transport = confignet.TransportTypeUnix
+	cfg.HTTP.NetAddr.Endpoint = filepath.Join(t.TempDir(), "radar.sock")
+	created, err := NewFactory().Create(t.Context(), settings, cfg)
+	require.NoError(t, err)
+	require.NoError(t, created.Start(t.Context(), componenttest.NewNopHost()))
+	connection, err := net.Dial("unix", cfg.HTTP.NetAddr.Endpoint)
+	require.NoError(t, err)
+	_, err = io.WriteString(connection, "GET / HTTP/1.1\r\nHost: name-of-no-host.example\r\nConnection: close\r\n\r\n")
+	require.NoError(t, err)
+	_, err = io.ReadAll(connection)
+	require.NoError(t, err)
+	require.NoError(t, created.Shutdown(t.Context()))
+	var got metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &got))
+	text, err := json.Marshal(got)
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), "name-of-no-host")
 }
 
 func TestPageCannotBeChanged(t *testing.T) {
@@ -360,6 +387,35 @@ func TestSocket(t *testing.T) {
 	assert.Equal(t, http.StatusOK, response.StatusCode)
 }
 
+// A collector that was killed leaves its socket; one that runs keeps it.
+func TestSocketThatIsLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "radar.sock")
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	require.NoError(t, err)
+	left.SetUnlinkOnClose(false)
+	require.NoError(t, left.Close())
+	onSocket := func(cfg *Config) {
+		cfg.HTTP.NetAddr.Transport, cfg.HTTP.NetAddr.Endpoint = confignet.TransportTypeUnix, path
+	}
+	serve(t, onSocket)
+	cfg := createDefaultConfig().(*Config)
+	onSocket(cfg)
+	second, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), cfg)
+	require.NoError(t, err)
+	require.ErrorContains(t, second.Start(t.Context(), componenttest.NewNopHost()), "set endpoint to another path")
+}
+
+func TestCertificateThatIsMissing(t *testing.T) {
+	cfg := createDefaultConfig().(*Config)
+	files := map[string]any{"cert_file": "/no/such.pem", "key_file": "/no/such.key"}
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{"endpoint": "localhost:0", "tls": files}).Unmarshal(cfg))
+	created, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), cfg)
+	require.NoError(t, err)
+	err = created.Start(t.Context(), componenttest.NewNopHost())
+	require.ErrorContains(t, err, "/no/such.pem")
+	assert.NotContains(t, err.Error(), "another port")
+}
+
 func TestTokenIsRandomAndOutlivesAReload(t *testing.T) {
 	token := func(factory extension.Factory) string {
 		created, err := factory.Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), createDefaultConfig())
@@ -382,6 +438,10 @@ func TestConfig(t *testing.T) {
 		"token":         {map[string]any{"token": "abcdefghijklmnop-_19"}, ""},
 		"hosts":         {map[string]any{"allowed_hosts": []string{"node-1", "::2", "10.0.0.1"}}, ""},
 		"no endpoint":   {map[string]any{"endpoint": ""}, "endpoint is empty: set it"},
+		"no port":       {map[string]any{"endpoint": "localhost"}, `endpoint is "localhost": set it to a host and a port`},
+		"with scheme":   {map[string]any{"endpoint": "http://localhost:1"}, "without scheme"},
+		"large port":    {map[string]any{"endpoint": "localhost:99999"}, "a port up to 65535"},
+		"socket":        {map[string]any{"transport": "unix", "endpoint": "/run/radar.sock"}, ""},
 		"short token":   {map[string]any{"token": "secret"}, "token is too short"},
 		"slash":         {map[string]any{"token": "abcdefgh/ijklmnop"}, "token is too short or has other characters"},
 		"host and port": {map[string]any{"allowed_hosts": []string{"node-1:443"}}, `allowed_hosts has "node-1:443"`},

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 )
 
@@ -79,6 +80,14 @@ func hostOf(header string) string {
 	if err != nil {
 		host = strings.TrimSuffix(strings.TrimPrefix(header, "["), "]")
 	}
+	return canonical(host)
+}
+
+// canonical writes a name or address as browsers do.
+func canonical(host string) string {
+	if address, err := netip.ParseAddr(host); err == nil {
+		return address.String()
+	}
 	return strings.ToLower(host)
 }
 
@@ -86,12 +95,12 @@ func hostOf(header string) string {
 // that of a tunnel is another one.
 func hostsOf(cfg *Config) map[string]bool {
 	hosts := map[string]bool{"localhost": true, "127.0.0.1": true, "::1": true}
-	own, _, _ := net.SplitHostPort(strings.ToLower(cfg.HTTP.NetAddr.Endpoint))
+	own, _, _ := net.SplitHostPort(cfg.HTTP.NetAddr.Endpoint)
 	if ip := net.ParseIP(own); own != "" && (ip == nil || !ip.IsUnspecified()) {
-		hosts[own] = true
+		hosts[canonical(own)] = true
 	}
 	for _, host := range cfg.AllowedHosts {
-		hosts[strings.ToLower(host)] = true
+		hosts[canonical(host)] = true
 	}
 	return hosts
 }

@@ -1,6 +1,10 @@
 package radar
 
-import "github.com/rdmaradar/rdmaradar/internal/verbs"
+import (
+	"slices"
+
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
+)
 
 // maxColumns is how many columns are kept: half an hour at a look a second.
 const maxColumns = 1800
@@ -19,6 +23,13 @@ func (h *heatmap) add(c Column) {
 	}
 	h.columns[h.next] = c
 	h.next = (h.next + 1) % maxColumns
+}
+
+// forgetAfter drops the columns that ended after a moment.
+func (h *heatmap) forgetAfter(moment int64) {
+	kept := h.view(0).Columns
+	h.columns = slices.DeleteFunc(kept, func(c Column) bool { return c.At > moment })
+	h.next = 0
 }
 
 // view returns the columns that ended after a moment, the oldest first.

@@ -70,12 +70,13 @@ func (l *ledger) view(now int64) []Lost {
 	sums := map[lostKey]*Lost{}
 	for i := range l.pages {
 		p := &l.pages[i]
-		if pageNumber(now)-p.number >= ledgerPages {
+		// A page that is still to come is from before the wall clock was set back.
+		if age := pageNumber(now) - p.number; age >= ledgerPages || age < -1 {
 			continue
 		}
 		for key, row := range p.rows {
 			if sums[key] == nil {
-				sums[key] = &Lost{Cause: row.Cause, Title: row.Title, Device: row.Device}
+				sums[key] = &Lost{Cause: row.Cause, Title: row.Title, Device: row.Device, Stages: []Stage{}}
 			}
 			sums[key].add(row.Slow, row.Time, row.Stages)
 		}

@@ -29,15 +29,29 @@ type looks struct {
 
 func (l *looks) add(at time.Time, snap *verbs.Snapshot, nodes map[uint32]int) {
 	now := &look{at: at.UnixMilli(), queues: snap.Queues, nodes: nodes}
-	if l.now == nil {
+	if l.now != nil && now.at < l.now.at {
+		l.stepBack(now.at)
+	}
+	switch {
+	case l.now == nil:
 		l.mark, l.next = now, now
-	} else {
+	case now.at > l.now.at:
 		l.heatmap.add(columnOf(l.now, now))
 	}
 	if now.at-l.next.at >= markEvery.Milliseconds() {
 		l.mark, l.next = l.next, now
 	}
 	l.before, l.now = l.now, now
+}
+
+// stepBack is for a wall clock that was set back to a moment: what was seen before
+// counts as seen then, and columns that are still to come would be told again and
+// again.
+func (l *looks) stepBack(to int64) {
+	was := *l.now
+	was.at = to
+	l.now, l.mark, l.next = &was, &was, &was
+	l.heatmap.forgetAfter(to)
 }
 
 func (l *looks) table() tableOf { return tableOf{now: l.now, before: l.before, mark: l.mark} }

@@ -43,6 +43,9 @@ func (t tableOf) rows(source *Source, troubles map[verbs.QueueID]Trouble) QueueT
 		table.addRate(q, before.find(i, q), t.seconds())
 		trouble, ok := troubles[q.ID]
 		if ok {
+			if q.Oldest < stuckLeast {
+				trouble.Stuck = 0
+			}
 			table.Troubles[i] = trouble
 		}
 		table.addDurations(q, mark.find(i, q), trouble.Worst)

@@ -34,7 +34,11 @@ func (s *slowest) add(r *Request) {
 }
 
 func (s *slowest) forget(now int64) {
-	s.all = slices.DeleteFunc(s.all, func(known Request) bool { return now-known.At > slowestKept.Milliseconds() })
+	s.all = slices.DeleteFunc(s.all, func(known Request) bool {
+		age := now - known.At
+		// One that is still to come is from before the wall clock was set back.
+		return age > slowestKept.Milliseconds() || age < -time.Minute.Milliseconds()
+	})
 }
 
 func (s *slowest) view(now int64) []Request {

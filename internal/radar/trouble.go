@@ -12,6 +12,8 @@ const (
 	wellAfter = time.Minute
 	// troubleKept is for how long after it a trouble is told.
 	troubleKept = 15 * time.Minute
+	// stuckLeast is the age from which a send is stuck.
+	stuckLeast = time.Second
 	// maxTroubles bounds the queues whose trouble is remembered.
 	maxTroubles = 4096
 )

@@ -78,11 +78,25 @@ func TestStuckSendsAreTroubleAndNotLostTime(t *testing.T) {
 	s := opened()
 	stuck := burst(1, 0, "hang", 0)
 	stuck.Slow, stuck.Stuck = 0, 3
-	s.Look(at(0), snapshot(queue(trainer, 1, nil)), nil)
+	q := queue(trainer, 1, nil)
+	q.Oldest = 2 * time.Second
+	s.Look(at(0), snapshot(q), nil)
 	s.Judge([]Burst{stuck})
 	view := s.View(at(1), 0)
 	assert.EqualValues(t, 3, view.Queues.Troubles[0].Stuck)
+	q.Oldest = 0
+	s.Look(at(1), snapshot(q), nil)
+	assert.Zero(t, s.View(at(1), 0).Queues.Troubles[0].Stuck, "what has completed is stuck no more")
 	assert.Empty(t, view.Lost)
+}
+
+// A page goes through the stages without asking whether there are any.
+func TestLostTimeWithoutStagesHasAList(t *testing.T) {
+	var l ledger
+	b := burst(1, 0, "a", 100)
+	b.Stages = [verbs.NumStages]time.Duration{}
+	l.add(&b)
+	assert.Equal(t, []Stage{}, l.view(at(1).UnixMilli())[0].Stages)
 }
 
 func TestIncidentsAreToldOnceAndInOrder(t *testing.T) {

@@ -144,7 +144,9 @@ func (s shown) judge(by *session, judged []judged) {
 		bursts = append(bursts, radar.Burst{
 			Queue: j.queue, Device: j.device,
 			First: by.clock.at(j.first).AsTime(), Last: by.clock.at(j.last).AsTime(),
-			Slow: j.reported, Lost: j.lost, Worst: j.worst, Stages: j.stages, Stuck: j.stuckCount,
+			Slow: j.reported, Lost: j.lost, Worst: j.worst, Stages: j.stages,
+			// A send that goes on being stuck is not counted again, but it is there.
+			Stuck: max(j.stuckCount, uint64(len(j.stuck))),
 			Cause: j.verdict.Cause, Title: by.judge.title(j.verdict.Cause),
 		})
 	}

@@ -95,6 +95,36 @@ func TestBoardShowsWhatIsSlowAndWhy(t *testing.T) {
 	})
 }
 
+// A send is stuck for as long as it is, not just in the second in which it is found.
+func TestBoardShowsWhatIsStuckForAsLongAsItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withCauses(t)
+		b := withBoard(r)
+		q := queueOf(trainer, 0x1234)
+		q.ID, q.Oldest = theStuck().Queue, 1250*time.Millisecond
+		r.start()
+		time.Sleep(1300 * time.Millisecond)
+		seen := func() {
+			r.engine.look(verbs.Snapshot{Monotonic: 5_050_000_000 + uint64(q.Oldest), Queues: []verbs.QueueInfo{q}})
+		}
+		seen()
+		r.engine.stuck <- theStuck()
+		for range 6 {
+			time.Sleep(time.Second)
+			assert.EqualValues(t, 1, b.state.View(time.Now(), 0).Queues.Troubles[0].Stuck, q.Oldest)
+			q.Oldest += time.Second
+			seen()
+		}
+		q.Oldest = 0
+		seen()
+		time.Sleep(3 * time.Second)
+		trouble := b.state.View(time.Now(), 0).Queues.Troubles[0]
+		assert.Zero(t, trouble.Stuck, "it is over")
+		assert.NotZero(t, trouble.Since)
+		r.shutdown()
+	})
+}
+
 func TestBoardShowsThatTracingCannotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

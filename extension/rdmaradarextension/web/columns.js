@@ -13,6 +13,8 @@ export class Columns {
       this.edges = heatmap.edges;
       this.all = [];
     }
+    // What is still to come is from before the clock was set back.
+    this.all = this.all.filter((column) => column.at <= now);
     const last = this.all.at(-1)?.at ?? 0;
     this.all.push(...heatmap.columns.filter((column) => column.at > last));
     const first = this.all.findIndex((column) => now - column.at <= kept);
