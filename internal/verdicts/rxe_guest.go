@@ -55,20 +55,24 @@ func runGuest(ctx context.Context, share, only string, runs, seed uint64) error 
 }
 
 func playGuest(ctx context.Context, share string, scenes []rxeScenario, runs, seed uint64) (outcomes []*outcome, err error) {
+	watched, err := watchStalls(ctx, share)
+	if err != nil {
+		return nil, err
+	}
 	collector, err := startRxeCollector(ctx, share)
 	if err != nil {
 		return nil, err
 	}
 	s := &rxeStage{
 		stage:    stage{collector: collector, logs: launch.Follower{Path: "logs.jsonl"}},
-		programs: share, scenes: scenes,
+		programs: share, scenes: scenes, stalls: watched,
 	}
 	defer func() {
 		s.logs.Close()
 		collector.Stop()
 		err = errors.Join(err, collector.Wait())
 	}()
-	if err := errors.Join(s.stalls.watch(), s.introduce(ctx)); err != nil {
+	if err := s.introduce(ctx); err != nil {
 		return nil, err
 	}
 	random := rand.New(rand.NewPCG(seed, 1))

@@ -36,7 +36,7 @@ type rxeStage struct {
 	// programs is the directory of the collector and of the two ends.
 	programs string
 	scenes   []rxeScenario
-	stalls   stalls
+	stalls   *stalls
 	// plays counts what was played.
 	plays int
 }
@@ -71,15 +71,18 @@ func (s *rxeStage) introduce(ctx context.Context) error {
 // was said, as often as that is worth it.
 func (s *rxeStage) undisturbed(ctx context.Context, played *rxeScenario) (*outcome, error) {
 	for attempt := 1; ; attempt++ {
-		began := time.Now()
-		o, err := s.inject(ctx, s.named(played))
-		if o != nil {
-			o.scenario = &played.scenario
+		if _, err := s.stalls.fresh(); err != nil {
+			return nil, err
 		}
-		if err != nil || attempt == stallAttempts || !s.stalls.since(began) {
+		o, err := s.inject(ctx, s.named(played))
+		if err != nil {
+			return nil, err
+		}
+		o.scenario = &played.scenario
+		if stalled, err := s.stalls.fresh(); err != nil || !stalled || attempt == stallAttempts {
 			return o, err
 		}
-		fmt.Printf("   again %s: the emulated processor stood still for more than %s\n", played.name, mostStall)
+		fmt.Printf("   again %s: the emulated processor stood still for more than %d ms\n", played.name, mostStall)
 	}
 }
 

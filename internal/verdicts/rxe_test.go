@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmaradar/rdmaradar/internal/launch"
 )
 
 // What the guest leaves is what the host scores.
@@ -83,11 +85,16 @@ func TestChoice(t *testing.T) {
 	assert.ErrorContains(t, err, "VERDICT_ONLY")
 }
 
-func TestStalls(t *testing.T) {
-	var s stalls
-	began := time.Now()
-	assert.False(t, s.since(began), "none")
-	s.note(began.Add(time.Second))
-	assert.True(t, s.since(began))
-	assert.False(t, s.since(began.Add(2*time.Second)), "before")
+func TestStallsAreFresh(t *testing.T) {
+	s := stalls{lines: launch.Follower{Path: filepath.Join(t.TempDir(), stallLog)}}
+	defer s.lines.Close()
+	for _, text := range []string{"", "watches\n", "watches\nstood still for 50 ms\n"} {
+		require.NoError(t, os.WriteFile(s.lines.Path, []byte(text), 0o644))
+		fresh, err := s.fresh()
+		require.NoError(t, err)
+		assert.Equal(t, text != "", fresh)
+		again, err := s.fresh()
+		require.NoError(t, err)
+		assert.False(t, again)
+	}
 }
