@@ -40,7 +40,6 @@ func judgePollerPreempted(b *Burst) Judgement {
 	who, known := b.instead()
 	if known {
 		o.supports("thread.instead", "%s ran on its CPU instead", nameOf(who))
-		o.Remedy = "Keep " + nameOf(who) + " off the CPU of the polling thread, or give that one a CPU of its own."
 	}
 	o.weighQuota(b, l, known)
 	o.weighInferred(l)

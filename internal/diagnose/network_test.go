@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -38,16 +37,6 @@ func TestSleepOfThePoller(t *testing.T) {
 	unseen(b)
 	if got := Judge(b, networkCauses()); got.Cause != Unknown {
 		t.Errorf("it may not have looked: %+v", got)
-	}
-}
-
-func TestShort(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0s", -5: "-5ns", math.MaxInt64: "2561111h6m40s", 999: "999ns", 1234567: "1.23ms", 67108864: "67.1ms", 1500 * time.Millisecond: "1.5s",
-	} {
-		if got := short(d); got != want {
-			t.Errorf("%d: %s, want %s", d, got, want)
-		}
 	}
 }
 

@@ -3,16 +3,12 @@ package diagnose
 import (
 	"fmt"
 	"time"
+
+	"github.com/rdmaradar/rdmaradar/internal/text"
 )
 
-// short is a duration for people, of three digits.
-func short(d time.Duration) string {
-	unit := time.Nanosecond
-	for d/unit >= 1000 {
-		unit *= 10
-	}
-	return d.Round(unit).String()
-}
+// short is a duration for people.
+func short(d time.Duration) string { return text.Duration(d) }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 

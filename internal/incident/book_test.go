@@ -1,8 +1,11 @@
 package incident
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -32,8 +35,12 @@ func queue(process, number uint32) verbs.QueueID {
 
 // report is of one slow completion that took twice its excess time.
 func report(cause string, q verbs.QueueID, excess time.Duration) *Report {
+	confidence := diagnose.Likely
+	if cause == diagnose.Unknown {
+		confidence = diagnose.None
+	}
 	return &Report{
-		Verdict: diagnose.Verdict{Cause: cause, Confidence: diagnose.Likely}, Device: "mlx5_0", Queue: q,
+		Verdict: diagnose.Verdict{Cause: cause, Confidence: confidence}, Device: "mlx5_0", Queue: q,
 		Slow: 1, Excess: excess, Worst: 2 * excess, First: 1, Last: 2,
 	}
 }
@@ -171,35 +178,81 @@ func confident(r *Report) *Report {
 	return r
 }
 
-func TestWorstBurstWins(t *testing.T) {
-	evidence := func(name, text string) diagnose.Evidence { return diagnose.Evidence{Name: name, Text: text} }
+// What is told of an incident holds of one burst: the surest, of equals the one that
+// lost most. Clauses of others would contradict it.
+func TestClearestBurstIsTold(t *testing.T) {
+	evidence := func(name string) []diagnose.Evidence { return []diagnose.Evidence{{Name: name, Text: name}} }
+	ms := time.Millisecond
+	// burst is of a poller that either was on its CPU or was not.
+	burst := func(number uint32, confidence diagnose.Confidence, lost time.Duration, name string) *Report {
+		r := report("pcie", queue(1, number), lost)
+		r.Port = uint8(number)
+		r.Verdict = diagnose.Verdict{
+			Cause: "pcie", Confidence: confidence, Remedy: name, Missing: []string{name}, Others: []string{name},
+			For: evidence("for " + name), Against: evidence("against " + name),
+		}
+		return r
+	}
+	mild, sure, heavy := burst(1, diagnose.Likely, ms, "mild"), burst(2, diagnose.Certain, 2*ms, "sure"), burst(3, diagnose.Likely, time.Second, "heavy")
+	heavier := burst(4, diagnose.Certain, 3*ms, "heavier")
+	for name, test := range map[string]struct {
+		reports []*Report
+		want    *Report
+	}{
+		"one":                        {[]*Report{mild}, mild},
+		"one that lost more":         {[]*Report{mild, heavy}, heavy},
+		"one that lost less":         {[]*Report{heavy, mild}, heavy},
+		"a surer one that lost less": {[]*Report{heavy, sure}, sure},
+		"one that is less sure":      {[]*Report{sure, heavy}, sure},
+		"as sure, and it lost more":  {[]*Report{sure, heavy, heavier, mild}, heavier},
+	} {
+		t.Run(name, func(t *testing.T) {
+			book := newBook(8)
+			var slow uint64
+			var lost time.Duration
+			for i, r := range test.reports {
+				book.Fold(uint64(i+1)*second, r)
+				slow, lost = slow+r.Slow, lost+r.Excess
+			}
+			got := book.Step(4 * second)[0].Incident
+			if !reflect.DeepEqual(got.Verdict, test.want.Verdict) || got.Port != test.want.Port || got.Clearest != test.want.Worst {
+				t.Errorf("%+v of port %d, longest %s", got.Verdict, got.Port, got.Clearest)
+			}
+			if got.Slow != slow || got.Excess != lost || got.Bursts != uint64(len(test.reports)) {
+				t.Errorf("%d lost %s in %d bursts, want all of them", got.Slow, got.Excess, got.Bursts)
+			}
+		})
+	}
+}
+
+// The longest duration is told with what is normal on its queue pair.
+func TestWorstDuration(t *testing.T) {
 	book := newBook(8)
-	mild, bad, later := report("pcie", queue(1, 1), time.Millisecond), report("pcie", queue(1, 2), time.Second), report("pcie", queue(1, 3), time.Millisecond)
-	mild.Verdict.For = []diagnose.Evidence{evidence("stalls", "few stalls"), evidence("errors", "2 errors")}
-	bad.Verdict = diagnose.Verdict{
-		Cause: "pcie", Confidence: diagnose.Certain, Remedy: "bind it",
-		For: []diagnose.Evidence{evidence("stalls", "many stalls")}, Against: []diagnose.Evidence{evidence("pauses", "a pause")},
-	}
-	later.Verdict.Against = []diagnose.Evidence{evidence("stalls", "no stalls"), evidence("loss", "a loss")}
-	for i, r := range []*Report{mild, bad, later} {
+	for i, excess := range []time.Duration{time.Millisecond, time.Second, time.Millisecond} {
+		r := report("pcie", queue(1, uint32(i)), excess)
 		r.Normal = time.Duration(i+1) * time.Microsecond
-		book.Fold(uint64(i+1)*second, r)
+		book.Fold(second, r)
 	}
-	got := book.Step(4 * second)[0].Incident
-	if got.Verdict.Confidence != diagnose.Certain || got.Verdict.Remedy != "bind it" {
-		t.Errorf("the verdict is %+v", got.Verdict)
-	}
-	if want := []diagnose.Evidence{evidence("stalls", "many stalls"), evidence("errors", "2 errors")}; !slices.Equal(got.Verdict.For, want) {
-		t.Errorf("for: %v, want %v", got.Verdict.For, want)
-	}
-	if want := []diagnose.Evidence{evidence("pauses", "a pause"), evidence("loss", "a loss")}; !slices.Equal(got.Verdict.Against, want) {
-		t.Errorf("against: %v, want %v", got.Verdict.Against, want)
-	}
-	if got.Worst != 2*time.Second || got.Normal != 2*time.Microsecond || got.WorstQueue != queue(1, 2) {
+	got := book.Step(second)[0].Incident
+	if got.Worst != 2*time.Second || got.Normal != 2*time.Microsecond || got.WorstQueue != queue(1, 1) {
 		t.Errorf("worst %s instead of %s on %v", got.Worst, got.Normal, got.WorstQueue)
 	}
-	if got.Slow != 3 || got.Excess != time.Second+2*time.Millisecond {
-		t.Errorf("%d lost %s", got.Slow, got.Excess)
+}
+
+func TestWorstQueuesComeFirst(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	book, longest := newBook(8), map[verbs.QueueID]time.Duration{}
+	for range 500 {
+		r := report("pcie", queue(1, random.Uint32N(50)), time.Duration(random.IntN(1_000_000)))
+		if random.IntN(10) == 0 {
+			r.Worst, r.Oldest, r.Stuck = 0, time.Duration(random.IntN(3_000_000)), 1
+		}
+		longest[r.Queue] = max(longest[r.Queue], r.Worst, r.Oldest)
+		book.Fold(second, r)
+	}
+	want := slices.SortedFunc(maps.Keys(longest), func(a, b verbs.QueueID) int { return cmp.Compare(longest[b], longest[a]) })[:maxWorst]
+	if got := book.Step(second)[0].Incident.WorstQueues; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
@@ -210,7 +263,8 @@ func TestListsAreBounded(t *testing.T) {
 		rank := int(i % 20)
 		r.Rank = &rank
 		r.Spans = []Span{{SpanID: [8]byte{byte(i), byte(i >> 8)}, Duration: time.Duration(i)}}
-		r.Verdict.For = []diagnose.Evidence{{Name: strconv.Itoa(int(i))}}
+		r.Verdict.For = make([]diagnose.Evidence, 2*maxTold)
+		r.Verdict.Against, r.Verdict.Missing, r.Verdict.Others = r.Verdict.For, make([]string, 2*maxTold), make([]string, 2*maxTold)
 		book.Fold(second, r)
 		book.Fold(second, r)
 	}
@@ -218,7 +272,8 @@ func TestListsAreBounded(t *testing.T) {
 	for what, n := range map[string]int{
 		"queues": len(got.Queues.Values) + got.Queues.More - 500, "processes": len(got.Processes.Values) + got.Processes.More - 100,
 		"ranks": len(got.Ranks.Values) + got.Ranks.More - 20, "listed": len(got.Queues.Values) - maxListed,
-		"spans": len(got.Spans) - maxSpans, "evidence": len(got.Verdict.For) - maxTold,
+		"spans": len(got.Spans) - maxSpans, "for": len(got.Verdict.For) - maxTold,
+		"against": len(got.Verdict.Against) - maxTold, "missing": len(got.Verdict.Missing) - maxTold, "others": len(got.Verdict.Others) - maxTold,
 	} {
 		if n != 0 {
 			t.Errorf("%s: %d too many", what, n)

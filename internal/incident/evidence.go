@@ -6,49 +6,38 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 )
 
-// take folds the verdict of another burst in. That of the worst burst wins, and
-// one that knows a cause over one that does not; the evidence of the other is
-// added where the winner is silent. It reports whether the cause or the confidence
-// is another one now.
-func (i *Incident) take(v *diagnose.Verdict, wins bool) (changed bool) {
-	winner, loser := &i.Verdict, v
-	if wins {
-		winner, loser = v, &i.Verdict
+// take folds the verdict of another burst in. An incident has the verdict of one
+// burst, whole: what speaks for a cause in one burst may not hold in another, and
+// their figures are not of the same moment. It reports whether the cause or the
+// confidence is another one now, but for the first verdict.
+func (e *entry) take(r *Report) (changed bool) {
+	if !e.tellsMore(r) {
+		return false
 	}
-	merged := *winner
-	silent := func(e diagnose.Evidence) bool { return !names(winner.For, e.Name) && !names(winner.Against, e.Name) }
-	merged.For = union(winner.For, loser.For, silent)
-	merged.Against = union(winner.Against, loser.Against, silent)
-	if winner.Cause == loser.Cause {
-		merged.Missing = unionOf(winner.Missing, loser.Missing)
-		merged.Others = unionOf(winner.Others, loser.Others)
-	}
-	changed = merged.Cause != i.Verdict.Cause || merged.Confidence != i.Verdict.Confidence
-	i.Verdict = merged
-	return changed
+	before := e.Verdict
+	e.Verdict, e.Port, e.Clearest, e.weight = bounded(r.Verdict), r.Port, r.Worst, r.weight()
+	return before.Cause != "" && (before.Cause != r.Verdict.Cause || before.Confidence != r.Verdict.Confidence)
 }
 
-func names(all []diagnose.Evidence, name string) bool {
-	return slices.ContainsFunc(all, func(e diagnose.Evidence) bool { return e.Name == name })
+// tellsMore reports whether a burst tells more of the incident than the one whose
+// verdict it has: it is surer, or as sure and lost more time. Where the causes differ
+// the incident had none.
+func (e *entry) tellsMore(r *Report) bool {
+	switch {
+	case e.Verdict.Cause != r.Verdict.Cause:
+		return true
+	case e.Verdict.Confidence != r.Verdict.Confidence:
+		return r.Verdict.Confidence > e.Verdict.Confidence
+	default:
+		return r.weight() > e.weight
+	}
 }
 
-// union are the first and those of the others that are taken, within bounds.
-func union(first, others []diagnose.Evidence, taken func(diagnose.Evidence) bool) []diagnose.Evidence {
-	all := slices.Clone(first[:min(len(first), maxTold)])
-	for _, e := range others {
-		if len(all) < maxTold && taken(e) && !names(all, e.Name) {
-			all = append(all, e)
-		}
-	}
-	return all
+// bounded is a verdict with as much as is told of it.
+func bounded(v diagnose.Verdict) diagnose.Verdict {
+	v.For, v.Against = firstOf(v.For), firstOf(v.Against)
+	v.Missing, v.Others = firstOf(v.Missing), firstOf(v.Others)
+	return v
 }
 
-func unionOf(first, others []string) []string {
-	all := slices.Clone(first[:min(len(first), maxTold)])
-	for _, s := range others {
-		if len(all) < maxTold && !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	return all
-}
+func firstOf[T any](all []T) []T { return slices.Clone(all[:min(len(all), maxTold)]) }

@@ -15,13 +15,16 @@ type Incident struct {
 	// ID names the incident in all records of it.
 	ID     string
 	Device string
-	// Port is that of the worst burst, 0 when it is not known.
+	// Port is that of the burst that Verdict is of, 0 when it is not known.
 	Port uint8
 	// Process is set where the cause is one that happens in one process.
 	Process verbs.ProcessID
-	// Verdict is that of the worst burst, with the evidence of the others where it
-	// has none.
-	Verdict diagnose.Verdict
+	// Verdict is that of the burst that is clearest: the surest, of equals the one that
+	// lost most time. Clearest is the longest duration in it.
+	Verdict  diagnose.Verdict
+	Clearest time.Duration
+	// Bursts counts those in which something was slow.
+	Bursts uint64
 	// First and Last are when the first request was posted and the last one was
 	// delivered or looked at, on CLOCK_MONOTONIC in nanoseconds.
 	First, Last uint64
@@ -37,6 +40,9 @@ type Incident struct {
 	Oldest time.Duration
 	// Idle is the longest silence.
 	Idle time.Duration
+	// WorstQueues are the few queue pairs on which something took longest, the worst
+	// first.
+	WorstQueues []verbs.QueueID
 	// Queues, Processes, Names and Ranks are those that were hit.
 	Queues    List[verbs.QueueID]
 	Processes List[verbs.ProcessID]
@@ -60,8 +66,9 @@ func (i *Incident) WorstSpan() (worst Span, ok bool) {
 // entry is an incident that is open.
 type entry struct {
 	Incident
-	// weight is how bad the worst burst was.
+	// weight is how bad the burst was that Verdict is of.
 	weight time.Duration
+	worst  worst
 	// opened and told are when it was opened and when it was last told of.
 	opened, told uint64
 	announced    bool
@@ -73,13 +80,8 @@ type entry struct {
 
 func (e *entry) add(now uint64, r *Report) {
 	first := e.folded == 0
-	knows := e.Verdict.Cause == diagnose.Unknown && r.Verdict.Cause != diagnose.Unknown
-	wins := first || knows || r.weight() > e.weight
-	changed := e.take(&r.Verdict, wins)
-	if wins {
-		e.weight, e.Port = max(e.weight, r.weight()), r.Port
-	}
-	e.turned = e.turned || changed && !first
+	changed := e.take(r)
+	e.turned = e.turned || changed
 	e.gathered.add(r, e.folded == now)
 	e.folded, e.grew = now, true
 	e.Last = max(e.Last, r.Last)
@@ -93,6 +95,9 @@ func (e *entry) add(now uint64, r *Report) {
 
 func (e *entry) count(r *Report) {
 	e.Slow += r.Slow
+	if r.Slow > 0 {
+		e.Bursts++
+	}
 	e.Excess += r.Excess
 	e.Stuck += r.Stuck
 	e.Oldest = max(e.Oldest, r.Oldest)
@@ -105,6 +110,7 @@ func (e *entry) count(r *Report) {
 func (e *entry) list(r *Report) {
 	if r.hasQueue() {
 		e.Queues.add(r.Queue)
+		e.worst.add(r.Queue, max(r.Worst, r.Oldest))
 	}
 	if r.Queue.Process != (verbs.ProcessID{}) {
 		e.Processes.add(r.Queue.Process)
@@ -127,6 +133,6 @@ func (e *entry) addSpans(spans []Span) {
 func (e *entry) now() Incident {
 	i := e.Incident
 	i.Queues, i.Processes, i.Names, i.Ranks = e.Queues.copied(), e.Processes.copied(), e.Names.copied(), e.Ranks.copied()
-	i.Spans = slices.Clone(e.Spans)
+	i.Spans, i.WorstQueues = slices.Clone(e.Spans), e.worst.queues()
 	return i
 }

@@ -1,5 +1,6 @@
 // Package text makes foreign bytes fit to be shown: names of threads, programs,
-// devices and files come from traced processes, whose owners choose them.
+// devices and files come from traced processes, whose owners choose them. It also
+// puts durations as people say them.
 package text
 
 import (

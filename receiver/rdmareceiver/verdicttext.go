@@ -10,6 +10,8 @@ import (
 
 	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/incident"
+	"github.com/rdmaradar/rdmaradar/internal/text"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
 // The bounds of what is said of an incident, in bytes.
@@ -32,7 +34,7 @@ func verdictText(r *incident.Record, title func(string) string) string {
 	case r.State == incident.Closed:
 		sentences[0] = "Over. " + sentences[0]
 	}
-	sentences = append(sentences, causeSentence(&i.Verdict, title))
+	sentences = append(sentences, causeSentence(&i.Verdict, title), sourceSentence(i))
 	if i.Verdict.Cause == causeUnknown {
 		sentences = append(sentences, listSentence("What would tell", i.Verdict.Missing))
 	}
@@ -42,16 +44,14 @@ func verdictText(r *incident.Record, title func(string) string) string {
 	return strings.Join(nonEmpty(sentences), " ")
 }
 
-// subject names where it happens: "QP 0x18f2 on mlx5_3 (rank 337)".
+// subject names where it happens, of several queue pairs the worst:
+// "QP 0x18f2 on mlx5_3 (rank 337)".
 func subject(i *incident.Incident) string {
 	var what string
-	switch n := len(i.Queues.Values) + i.Queues.More; n {
-	case 0:
+	if n := len(i.Queues.Values) + i.Queues.More; n > 0 {
+		what = plural("QP", n) + " " + spoken(i.WorstQueues, n-len(i.WorstQueues), func(q verbs.QueueID) string { return fmt.Sprintf("0x%x", q.QPNumber) })
+	} else {
 		what = orElse(spoken(i.Names.Values, i.Names.More, func(s string) string { return s }), "A process")
-	case 1:
-		what = fmt.Sprintf("QP 0x%x", i.Queues.Values[0].QPNumber)
-	default:
-		what = fmt.Sprintf("%d QPs", n)
 	}
 	if i.Device != "" {
 		what += " on " + i.Device
@@ -88,26 +88,26 @@ func happened(i *incident.Incident) string {
 		clauses = append(clauses, slowClause(i))
 	}
 	if i.Stuck > 0 {
-		clauses = append(clauses, fmt.Sprintf("%d %s not completed, the oldest for %s", i.Stuck, plural("send", int(i.Stuck)), human(i.Oldest)))
+		clauses = append(clauses, fmt.Sprintf("%d %s not completed, the oldest for %s", i.Stuck, plural("send", int(i.Stuck)), text.Duration(i.Oldest)))
 	}
 	if i.Idle > 0 {
-		clauses = append(clauses, "nothing posted for "+human(i.Idle))
+		clauses = append(clauses, "nothing posted for "+text.Duration(i.Idle))
 	}
 	return strings.Join(clauses, "; ")
 }
 
 func slowClause(i *incident.Incident) string {
-	clause := human(i.Worst)
+	clause := text.Duration(i.Worst)
 	if i.Slow > 1 {
 		clause = "up to " + clause
 	}
 	if i.Normal > 0 {
-		clause += " instead of " + human(i.Normal)
+		clause += " instead of " + text.Duration(i.Normal)
 	}
 	if i.Slow == 1 {
 		return clause + ", once"
 	}
-	return fmt.Sprintf("%s, %d times in %s", clause, i.Slow, human(time.Duration(i.Last-i.First)))
+	return fmt.Sprintf("%s, %d times in %s", clause, i.Slow, text.Duration(time.Duration(i.Last-i.First)))
 }
 
 func causeSentence(v *diagnose.Verdict, title func(string) string) string {
@@ -115,6 +115,15 @@ func causeSentence(v *diagnose.Verdict, title func(string) string) string {
 		return "Cause: " + title(v.Cause) + "."
 	}
 	return fmt.Sprintf("Cause: %s (%s).", title(v.Cause), v.Confidence)
+}
+
+// sourceSentence says which part of an incident the evidence is of, where that is one
+// of several: its figures are not those of the whole.
+func sourceSentence(i *incident.Incident) string {
+	if i.Bursts < 2 || i.Clearest == 0 || len(i.Verdict.For)+len(i.Verdict.Against) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Evidence of the clearest of %d bursts, up to %s.", i.Bursts, text.Duration(i.Clearest))
 }
 
 func listSentence(label string, clauses []string) string {
@@ -175,23 +184,4 @@ func orElse(s, otherwise string) string {
 		return otherwise
 	}
 	return s
-}
-
-// human is a duration as people say it: "1.9 µs", "380 µs", "4 s".
-func human(d time.Duration) string {
-	units := []struct {
-		size time.Duration
-		name string
-	}{{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "µs"}}
-	for _, unit := range units {
-		if d < unit.size {
-			continue
-		}
-		value := float64(d) / float64(unit.size)
-		if value < 9.95 {
-			return strings.TrimSuffix(strconv.FormatFloat(value, 'f', 1, 64), ".0") + " " + unit.name
-		}
-		return strconv.FormatFloat(value, 'f', 0, 64) + " " + unit.name
-	}
-	return strconv.FormatInt(int64(d), 10) + " ns"
 }
