@@ -65,13 +65,22 @@ func (l *Lost) add(slow uint64, lost int64, stages []Stage) {
 	}
 }
 
+// forgetAfter is for a wall clock that was set back to a moment: pages that are still to
+// come would count for as long.
+func (l *ledger) forgetAfter(moment int64) {
+	for i := range l.pages {
+		if l.pages[i].number > pageNumber(moment) {
+			l.pages[i] = page{}
+		}
+	}
+}
+
 // view adds up the pages that are not older than all of them together.
 func (l *ledger) view(now int64) []Lost {
 	sums := map[lostKey]*Lost{}
 	for i := range l.pages {
 		p := &l.pages[i]
-		// A page that is still to come is from before the wall clock was set back.
-		if age := pageNumber(now) - p.number; age >= ledgerPages || age < -1 {
+		if pageNumber(now)-p.number >= ledgerPages {
 			continue
 		}
 		for key, row := range p.rows {

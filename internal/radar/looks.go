@@ -27,9 +27,11 @@ type looks struct {
 	heatmap    heatmap
 }
 
-func (l *looks) add(at time.Time, snap *verbs.Snapshot, nodes map[uint32]int) {
+// add takes a look, and reports whether the wall clock was set back since the last.
+func (l *looks) add(at time.Time, snap *verbs.Snapshot, nodes map[uint32]int) (setBack bool) {
 	now := &look{at: at.UnixMilli(), queues: snap.Queues, nodes: nodes}
-	if l.now != nil && now.at < l.now.at {
+	setBack = l.now != nil && now.at < l.now.at
+	if setBack {
 		l.stepBack(now.at)
 	}
 	switch {
@@ -42,6 +44,7 @@ func (l *looks) add(at time.Time, snap *verbs.Snapshot, nodes map[uint32]int) {
 		l.mark, l.next = l.next, now
 	}
 	l.before, l.now = l.now, now
+	return setBack
 }
 
 // stepBack is for a wall clock that was set back to a moment: what was seen before

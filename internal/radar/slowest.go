@@ -34,11 +34,13 @@ func (s *slowest) add(r *Request) {
 }
 
 func (s *slowest) forget(now int64) {
-	s.all = slices.DeleteFunc(s.all, func(known Request) bool {
-		age := now - known.At
-		// One that is still to come is from before the wall clock was set back.
-		return age > slowestKept.Milliseconds() || age < -time.Minute.Milliseconds()
-	})
+	s.all = slices.DeleteFunc(s.all, func(known Request) bool { return now-known.At > slowestKept.Milliseconds() })
+}
+
+// forgetAfter is for a wall clock that was set back to a moment: what is after that
+// would never be forgotten.
+func (s *slowest) forgetAfter(moment int64) {
+	s.all = slices.DeleteFunc(s.all, func(known Request) bool { return known.At > moment })
 }
 
 func (s *slowest) view(now int64) []Request {

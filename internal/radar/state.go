@@ -93,7 +93,10 @@ func (s *State) Fail(err error) {
 func (s *State) Look(at time.Time, snap *verbs.Snapshot, nodes map[uint32]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.looks.add(at, snap, nodes)
+	if s.looks.add(at, snap, nodes) {
+		s.slowest.forgetAfter(at.UnixMilli())
+		s.ledger.forgetAfter(at.UnixMilli())
+	}
 }
 
 // Equip takes what the node has.
