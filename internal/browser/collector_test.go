@@ -24,9 +24,10 @@ import (
 
 const (
 	device = "radar0"
-	// spikeMicroseconds is by how much the simulated device is late now and then, and
-	// quiet is for how long it is not in the beginning.
-	spikeMicroseconds = 450
+	// spikeMicroseconds is by how much the simulated device is late now and then: more
+	// than the scheduler of a busy machine makes a poller late, so that it is the
+	// slowest. quiet is for how long it is not in the beginning.
+	spikeMicroseconds = 20_000
 	quiet             = 8 * time.Second
 	// showLimit is how soon a slow request must be on the page.
 	showLimit = 5 * time.Second
@@ -141,7 +142,7 @@ func startJob(t *testing.T, root string) (job *launch.Child, truth string) {
 
 	truth = filepath.Join(dir, "truth.json")
 	job, err = launch.Start(t.Context(), filepath.Join(dir, "job.log"), "nice", "-n", "-15", program, "nccl",
-		"--device", device, "--seconds", "16", "--spike-us", fmt.Sprint(spikeMicroseconds), "--spikes-per-second", "4",
+		"--device", device, "--seconds", "16", "--spike-us", fmt.Sprint(spikeMicroseconds), "--spikes-per-second", "3",
 		"--start-delay-ms", "500", "--warmup-quiet-ms", fmt.Sprint(quiet.Milliseconds()),
 		"--truth", truth, "--sysroot", root, "--provider", provider)
 	require.NoError(t, err)
@@ -166,7 +167,7 @@ func TestSpikeOfASimulatedJobIsSeen(t *testing.T) {
 
 	job, path := startJob(t, root)
 	o.waitFor(`document.querySelectorAll('#queues-table tbody tr[aria-rowindex]').length > 0`)
-	o.waitFor(`[...document.querySelectorAll('#slowest li strong')].some((e) => /^(4[5-9]\d|5\d\d) µs$/.test(e.innerText))`)
+	o.waitFor(`[...document.querySelectorAll('#slowest li strong')].some((e) => /^2\d(\.\d)? ms$/.test(e.innerText))`)
 	shown := time.Now()
 	o.waitFor(`document.querySelector('.incident') != null`)
 	o.shoot("collector")

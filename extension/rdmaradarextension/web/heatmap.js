@@ -65,7 +65,7 @@ function build() {
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { show: false } },
     scales: {
-      x: { range: () => [view.at / 1000 - minutes * 60, view.at / 1000] },
+      x: { range: () => [from() / 1000, view.at / 1000] },
       y: { distr: 3, range: () => yRange() },
     },
     axes: [
@@ -92,6 +92,13 @@ function redraw() {
   const text = summary(shown);
   setText(caption, text);
   plotArea.setAttribute('aria-label', text);
+}
+
+// from is where the picture begins: not long before anything is known, but a minute
+// ago at the latest.
+function from() {
+  const first = columns.all[0].at - columns.all[0].span;
+  return Math.min(Math.max(view.at - minutes * 60_000, first - 5000), view.at - 60_000);
 }
 
 // yRange has all that completed in the time that is kept, so that it seldom changes.

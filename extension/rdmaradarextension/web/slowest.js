@@ -1,12 +1,12 @@
-// The slowest requests with the stages of each: of one queue no more than a few, so
-// that there is room for others.
+// The slowest requests with the stages of each: for one cause of one queue no more
+// than a few, so that there is room for others.
 import { byID, element } from './dom.js';
 import { clock, duration, hex, processName, size } from './format.js';
 import { titlesOf } from './rows.js';
 import { bar, describe, legend } from './stages.js';
 
 const most = 10;
-const mostOfQueue = 3;
+const mostAlike = 3;
 let shown = '';
 
 export function showSlowest(view) {
@@ -26,11 +26,11 @@ export function showSlowest(view) {
 }
 
 function choose(slowest) {
-  const ofQueue = new Map();
-  return slowest.filter(({ queue }) => {
-    const key = `${queue.pid}/${queue.device}/${queue.qp}`;
-    ofQueue.set(key, (ofQueue.get(key) ?? 0) + 1);
-    return ofQueue.get(key) <= mostOfQueue;
+  const alike = new Map();
+  return slowest.filter(({ queue, cause }) => {
+    const key = `${queue.pid}/${queue.device}/${queue.qp}/${cause}`;
+    alike.set(key, (alike.get(key) ?? 0) + 1);
+    return alike.get(key) <= mostAlike;
   }).slice(0, most);
 }
 
