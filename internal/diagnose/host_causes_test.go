@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -420,5 +421,15 @@ func (c *hostCase) wonBy(got Verdict) bool {
 		return !ofHost && got.Confidence <= Possible
 	default:
 		return got.Cause == c.want
+	}
+}
+
+// Who had the CPU is evidence. It may be gone, or a thread of the kernel: to keep it
+// away is nothing to ask for.
+func TestRemedyOfPreemptionNamesNobody(t *testing.T) {
+	verdict := Judge(slowOnes(5, late(4*msec), while(verbs.Scheduling{Runnable: 4 * msec, Instead: hog})), Causes())
+	told := slices.ContainsFunc(verdict.For, func(e Evidence) bool { return strings.Contains(e.Text, hog.Name) })
+	if !told || strings.Contains(verdict.Remedy, hog.Name) || verdict.Remedy == "" {
+		t.Errorf("%+v", verdict)
 	}
 }
