@@ -29,6 +29,8 @@ type Cause struct {
 	// late: each process then has incidents of its own. What happens to a device
 	// is one incident for all that use it.
 	PerProcess bool
+	// OffCPU is true where the cause is that the polling thread was off its CPU.
+	OffCPU bool
 
 	// judge says of a burst whether it is this. It must not keep the burst.
 	judge func(*Burst) Judgement

@@ -22,6 +22,7 @@ func pollerAsleepCause() Cause {
 		Proven:       Executed,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
+		OffCPU:       true,
 		judge:        judgePollerAsleep,
 	}
 }

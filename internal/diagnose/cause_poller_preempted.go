@@ -23,6 +23,7 @@ func pollerPreemptedCause() Cause {
 		Proven:       Executed,
 		Consequences: []string{"send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
+		OffCPU:       true,
 		judge:        judgePollerPreempted,
 	}
 }

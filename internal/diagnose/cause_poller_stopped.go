@@ -27,6 +27,7 @@ func pollerStoppedCause() Cause {
 		Proven:       Executed,
 		Consequences: []string{"hang", "application_late", "peer_late", "send_queue_full", "send_queue_backlog", "post_stalled"},
 		PerProcess:   true,
+		OffCPU:       true,
 		judge:        judgePollerStopped,
 	}
 }

@@ -28,6 +28,7 @@ func pollerThrottledCause() Cause {
 		Proven:       Executed,
 		Consequences: []string{"post_stalled", "send_queue_full", "send_queue_backlog"},
 		PerProcess:   true,
+		OffCPU:       true,
 		judge:        judgePollerThrottled,
 	}
 }

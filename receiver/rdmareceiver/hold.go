@@ -147,6 +147,27 @@ func (b *held) countOccasion(c *verbs.Completion) {
 	b.until = max(b.until, c.Delivered)
 }
 
+// divide parts a burst in two, of which one has the completions to be taken out. That
+// one is nil, and the other the whole burst, when there are none or nothing else, when
+// sends are stuck, or when only a sample is at hand: then the parts cannot be counted.
+func (b *held) divide(out func(*verbs.Completion) bool) (rest, apart *held) {
+	if b.stuckCount > 0 || uint64(len(b.slow)) != b.reported {
+		return b, nil
+	}
+	in, taken := newHolder(), newHolder()
+	for i := range b.slow {
+		if out(&b.slow[i]) {
+			taken.hold(&b.slow[i])
+		} else {
+			in.hold(&b.slow[i])
+		}
+	}
+	if len(in.order) == 0 || len(taken.order) == 0 {
+		return b, nil
+	}
+	return in.order[0], taken.order[0]
+}
+
 func (b *held) span(from, to uint64) {
 	b.first, b.last = min(b.first, from), max(b.last, to)
 }

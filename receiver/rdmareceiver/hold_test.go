@@ -102,3 +102,54 @@ func TestHolderKeepsASample(t *testing.T) {
 	bursts, _ = h.take()
 	assert.Empty(t, bursts)
 }
+
+// The parts of a burst are what it was, and one that cannot be parted stays whole.
+func TestDivide(t *testing.T) {
+	odd := func(c *verbs.Completion) bool { return c.WRID%2 == 1 }
+	burst := func(n int, changes ...func(*holder)) *held {
+		h := newHolder()
+		for i := range uint64(n) {
+			c := slowIn(verbs.StagePoll, trainer, 1)
+			c.WRID, c.Posted, c.Delivered = i, c.Posted+i*1000, c.Delivered+i*3000
+			if i%3 == 0 {
+				c.Status = verbs.StatusWRFlushErr
+			}
+			h.hold(&c)
+		}
+		for _, change := range changes {
+			change(h)
+		}
+		return h.order[0]
+	}
+	b := burst(11)
+	rest, apart := b.divide(odd)
+	require.NotNil(t, apart)
+	assert.EqualValues(t, 6, rest.reported)
+	assert.EqualValues(t, 5, apart.reported)
+	assert.Equal(t, b.over, rest.over+apart.over)
+	assert.Equal(t, b.lost, rest.lost+apart.lost)
+	assert.Equal(t, b.overLost, rest.overLost+apart.overLost)
+	assert.Equal(t, b.worst, max(rest.worst, apart.worst))
+	assert.Equal(t, b.first, min(rest.first, apart.first))
+	assert.Equal(t, b.last, max(rest.last, apart.last))
+	for stage := range b.stages {
+		assert.Equal(t, b.stages[stage], rest.stages[stage]+apart.stages[stage])
+	}
+
+	stuck := burst(4, func(h *holder) {
+		h.holdStuck(&verbs.Stuck{WorkRequest: slowIn(verbs.StagePoll, trainer, 1).WorkRequest})
+	})
+	for name, whole := range map[string]struct {
+		*held
+		out func(*verbs.Completion) bool
+	}{
+		"stuck":        {stuck, odd},
+		"a sample":     {burst(maxHeldOfQueue + 1), odd},
+		"none of them": {burst(4), func(*verbs.Completion) bool { return false }},
+		"all of them":  {burst(4), func(*verbs.Completion) bool { return true }},
+	} {
+		rest, apart := whole.divide(whole.out)
+		assert.Nil(t, apart, name)
+		assert.Same(t, whole.held, rest, name)
+	}
+}

@@ -82,6 +82,31 @@ type judged struct {
 	*held
 	verdict diagnose.Verdict
 	normal  time.Duration
+	// only is set where the burst is part of one, and says of the completions of
+	// that which are in it.
+	only func(*verbs.Completion) bool
+}
+
+// verdictsOn judges a burst. What its cause excludes is a burst of its own, of which
+// a cause is at most possible: that of the others was at work at the same time.
+func (j *judge) verdictsOn(b *held, around *scene) []judged {
+	whole := j.verdictOn(b, around)
+	cause := j.byName[whole.verdict.Cause]
+	if cause == nil {
+		return []judged{whole}
+	}
+	rest, apart := b.divide(cause.Excludes)
+	if apart == nil {
+		return []judged{whole}
+	}
+	other := j.verdictOn(apart, around)
+	if other.verdict.Cause == cause.Name {
+		return []judged{whole}
+	}
+	whole.held = rest
+	other.only = cause.Excludes
+	other.verdict.Confidence = min(other.verdict.Confidence, diagnose.Possible)
+	return []judged{whole, other}
 }
 
 // verdictOn judges a burst.

@@ -19,7 +19,7 @@ import (
 // latePoller and rnr are causes that see what their names say.
 func theCauses() []diagnose.Cause {
 	return []diagnose.Cause{
-		diagnose.Cause{Name: "late_poller", Title: "late poller", Remedy: "pin it", PerProcess: true}.JudgedBy(func(b *diagnose.Burst) diagnose.Judgement {
+		diagnose.Cause{Name: "late_poller", Title: "late poller", Remedy: "pin it", PerProcess: true, OffCPU: true}.JudgedBy(func(b *diagnose.Burst) diagnose.Judgement {
 			share := b.Share(verbs.StagePoll)
 			if share < 0.5 {
 				return diagnose.Judgement{Missing: []string{"how the poller was scheduled"}}
@@ -118,6 +118,38 @@ func TestSlowCompletionIsExportedWithItsCause(t *testing.T) {
 		records = recordsOf(r.logs, eventVerdict)
 		require.Len(t, records, 4, "both are closed, and told of no more")
 		assert.Equal(t, plog.SeverityNumberInfo, records[2].SeverityNumber())
+	})
+}
+
+// A request during which the poller was there is not put down to its absence, though
+// others of the same queue pair and second are: it is of another cause, in all signals,
+// and each is counted once.
+func TestWhatACauseExcludesIsOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withCauses(t)
+		r.start()
+		synctest.Wait()
+		spike := slowIn(verbs.StageDevice, trainer, 0x18f2)
+		spike.Delivered += uint64(time.Minute)
+		spike.Posted += uint64(time.Minute)
+		all := loss{count: incidentOccasions + 1, excess: (incidentOccasions + 1) * spike.Excess()}
+		r.engine.set(slowSnapshot(trainer, all), nil)
+		r.slowAgain(verbs.StagePoll, trainer, 0x18f2)
+		r.engine.completions <- spike
+		time.Sleep(2 * time.Second)
+		causes := map[any]int{}
+		for _, cause := range causesOfSpans(r.traces.AllTraces()) {
+			causes[cause]++
+		}
+		assert.Equal(t, map[any]int{"late_poller": incidentOccasions, "retransmission": 1}, causes)
+		records := recordsOf(r.logs, eventVerdict)
+		require.Len(t, records, 1, "one request is no incident")
+		raw := attributesOf(records[0])
+		assert.EqualValues(t, incidentOccasions, raw[attributeIncidentSlow])
+		assert.Len(t, raw[attributeIncidentSpans], incidentOccasions, "it does not lead to the other's span")
+		r.shutdown()
+		late := loss{count: incidentOccasions, excess: incidentOccasions * spike.Excess()}
+		assert.Equal(t, map[string]loss{"late_poller": late, "retransmission": all.minus(late), "unknown": {}}, lossesIn(t, r))
 	})
 }
 

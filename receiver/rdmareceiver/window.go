@@ -81,11 +81,12 @@ func (s *session) judgeWindow(stop context.Context, w *window) []judged {
 	around := s.lookAround(stop, w)
 	all := make([]judged, 0, len(w.bursts))
 	for _, b := range w.bursts {
-		done := s.judge.verdictOn(b, around)
-		all = append(all, done)
-		if b.over > 0 && done.verdict.Cause != causeUnknown {
+		all = append(all, s.judge.verdictsOn(b, around)...)
+	}
+	for i := range all {
+		if b := &all[i]; b.over > 0 && b.verdict.Cause != causeUnknown {
 			key := counterKey{b.queue.Process, b.device}
-			s.causes.add(key, done.verdict.Cause, loss{count: b.over, excess: b.overLost})
+			s.causes.add(key, b.verdict.Cause, loss{count: b.over, excess: b.overLost})
 		}
 	}
 	return all
@@ -94,15 +95,17 @@ func (s *session) judgeWindow(stop context.Context, w *window) []judged {
 // eventsOf names the processes of the completions that are exported, and gives
 // each the verdict on its burst.
 func (s *session) eventsOf(w *window, judged []judged) []slowEvent {
-	verdicts := make(map[verbs.QueueID]diagnose.Verdict, len(judged))
+	of := make(map[verbs.QueueID][]int, len(judged))
 	for i := range judged {
-		verdicts[judged[i].queue] = judged[i].verdict
+		of[judged[i].queue] = append(of[judged[i].queue], i)
 	}
 	events := make([]slowEvent, 0, len(w.slow))
 	for _, c := range w.slow {
-		why, ok := verdicts[c.Queue]
-		if !ok {
-			why = diagnose.Verdict{Cause: causeUnknown}
+		why := diagnose.Verdict{Cause: causeUnknown}
+		for _, i := range of[c.Queue] {
+			if part := &judged[i]; part.only == nil || part.only(&c) {
+				why = part.verdict
+			}
 		}
 		events = append(events, newSlowEvent(c, s.identify(c.Queue.Process), why, &s.clock, s.cfg, s.ids))
 	}
@@ -111,10 +114,11 @@ func (s *session) eventsOf(w *window, judged []judged) []slowEvent {
 
 // foldIncidents puts the verdicts into their incidents, and returns what there is
 // to tell of those.
-func (s *session) foldIncidents(w *window, judged []judged, silent []idleProcess, spans map[verbs.QueueID][]incident.Span) []verdictEvent {
+func (s *session) foldIncidents(w *window, judged []judged, silent []idleProcess, spans spansByBurst) []verdictEvent {
 	beyond, minor := s.judge.book.Beyond(), s.judge.book.Minor()
 	for i := range judged {
-		report := judged[i].report(s.identify(judged[i].queue.Process), spans[judged[i].queue])
+		j := &judged[i]
+		report := j.report(s.identify(j.queue.Process), spans[burstKey{j.queue, j.verdict.Cause}])
 		s.judge.book.Fold(w.end, &report)
 	}
 	for i := range silent {
@@ -152,16 +156,24 @@ func (s *session) foldSilence(w *window, p *idleProcess) {
 	})
 }
 
+// burstKey tells the bursts of a window apart.
+type burstKey struct {
+	queue verbs.QueueID
+	cause string
+}
+
+type spansByBurst map[burstKey][]incident.Span
+
 // putSpans passes spans on to their pipeline, and returns those that are on their way
-// to it, by queue pair: a verdict must not lead to others.
-func (s *session) putSpans(events []slowEvent) map[verbs.QueueID][]incident.Span {
-	spans := map[verbs.QueueID][]incident.Span{}
+// to it: a verdict must not lead to others.
+func (s *session) putSpans(events []slowEvent) spansByBurst {
+	spans := spansByBurst{}
 	if !s.pipelines.traces.wanted || len(events) == 0 || !s.traces.put(events) {
 		return spans
 	}
 	for i := range events {
 		e := &events[i]
-		of := e.completion.Queue
+		of := burstKey{e.completion.Queue, e.verdict.Cause}
 		spans[of] = append(spans[of], incident.Span{TraceID: e.traceID, SpanID: e.spanID, Duration: e.completion.Duration()})
 	}
 	return spans
