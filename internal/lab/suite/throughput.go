@@ -13,7 +13,7 @@ import (
 
 // throughputRounds is how often each tool runs traced. It runs half as often before
 // that, untraced, and after it, so that what drifts meets both sides.
-const throughputRounds = 4
+const throughputRounds = 2
 
 // throughputRuns are one with a completion for each request and one, a sixteenth
 // of the size, with a completion for a hundred.
