@@ -59,9 +59,9 @@ verdicts: setup-demo setup-lab build verbsim ## make everything go wrong that ca
 	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
 	@bin/verdicts
 
-verdicts-here: setup-demo build verbsim ## the part of verdicts that this machine brings about by itself (root)
+verdicts-here: setup-demo build verbsim ## the part of verdicts that this machine brings about by itself, twice (root; VERDICT_RUNS=2)
 	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
-	@VERDICT_PLACE=here bin/verdicts
+	@VERDICT_RUNS=$${VERDICT_RUNS:-2} VERDICT_PLACE=here bin/verdicts
 
 bench: setup-bench build verbsim ## what being observed costs, side by side, into out/bench.json (root; BENCH_SECONDS=460)
 	@$(MAKE) --no-print-directory -C internal/bench/loop
