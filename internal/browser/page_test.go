@@ -154,7 +154,7 @@ func TestHostileNamesAreText(t *testing.T) {
 	s.play(t)
 	s.state.Tell(radar.Incident{
 		ID: "666", Open: true, Subject: hostile, Happened: hostile, Title: hostile, Cause: hostile, Remedy: hostile,
-		For: []string{hostile}, First: time.Now().UnixMilli(), Last: time.Now().UnixMilli(),
+		For: []string{hostile}, First: time.Now().UnixMilli(), Last: time.Now().UnixMilli(), Lost: int64(time.Hour),
 	})
 	s.state.Tell(radar.Incident{ID: "667", Subject: hostile, Happened: hostile, Title: hostile, Last: time.Now().UnixMilli()})
 	o := openTab(t, 1440, 900)

@@ -63,8 +63,12 @@ func TestLatePollerIsToldFromSlowDevice(t *testing.T) {
 			shares := stageShares(pairs)
 			late := lateShare(pairs)
 			t.Logf("shares of the stages: %v; %.2f of the time the completion waited for the poller", shares, late)
-			// What this machine itself was late is not the device's.
+			// What this machine itself was late is not the device's. When the thread that
+			// posts is held up, what it posts then waits behind what the device has.
 			share := shares[stage]
+			if stage == "device" {
+				share += shares["queue"]
+			}
 			if stage == "device" && (share < 0.8-2*late || shares["poll"] > 0.1+2*late) || stage == "poll" && share < 0.6 {
 				t.Errorf("the stage %s has %.0f%% of the time", stage, 100*share)
 			}

@@ -169,13 +169,22 @@ func TestModesChangeUnderLoad(t *testing.T) {
 }
 
 // waitForSuspicion waits until the sites were suspected that often, and so compared
-// again: that may be over in some tens of milliseconds.
+// again: that may be over in some tens of milliseconds. What is suspected while they are
+// compared is settled by that, and is suspected anew.
 func waitForSuspicion(t *testing.T, tr *tracer.Tracer, times int) {
 	t.Helper()
 	library := binary(t, "libverbsim-rdmav34.so")
-	for deadline := time.Now().Add(20 * time.Second); tracer.Failures(tr, library) < times; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	deadline, again := time.Now().Add(20*time.Second), time.Now().Add(2*time.Second)
+	for ; tracer.Failures(tr, library) < times; time.Sleep(20 * time.Millisecond) {
+		now := time.Now()
+		if now.After(deadline) {
 			t.Fatalf("the sites were suspected %d times, not %d", tracer.Failures(tr, library), times)
+		}
+		if now.After(again) {
+			again = now.Add(2 * time.Second)
+			if err := tracer.Suspect(tr); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
