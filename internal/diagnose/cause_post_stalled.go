@@ -55,22 +55,15 @@ func (b *Burst) postLateness() lateness {
 	}
 	returned := func(c *verbs.Completion) bool { return c.Known.Has(verbs.StagePost) }
 	part, n := b.seenPart(posting, returned)
-	estimated := false
-	l := b.measure(func(c *verbs.Completion) time.Duration {
+	return b.measureBy(part, n, func(c *verbs.Completion) (time.Duration, bool) {
 		switch {
 		case returned(c):
-			return posting(c)
+			return posting(c), true
 		case !c.HasPollerScheduling || !c.PollerScheduling.Whole:
-			return 0
+			return 0, true
 		}
-		took := time.Duration(part * float64(c.Excess()-away(&c.PollerScheduling)))
-		estimated = estimated || took > 0
-		return took
+		return 0, false
 	})
-	if estimated {
-		l.Watched = n
-	}
-	return l
 }
 
 // posting is the time inside of the post. Where another thread took the completion

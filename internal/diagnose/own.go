@@ -44,13 +44,24 @@ func (b *Burst) ownLateness(of func(*verbs.Completion) time.Duration) lateness {
 	part, n := b.seenPart(of, func(c *verbs.Completion) bool {
 		return watched(c) && c.HasPollerScheduling && c.PollerScheduling.Whole
 	})
-	estimated := false
-	l := b.measure(func(c *verbs.Completion) time.Duration {
+	return b.measureBy(part, n, func(c *verbs.Completion) (time.Duration, bool) {
 		switch {
 		case !c.HasPollerScheduling || !c.PollerScheduling.Whole:
-			return 0
+			return 0, true
 		case c.Known.Has(verbs.StagePoll):
-			return of(c)
+			return of(c), true
+		}
+		return 0, false
+	})
+}
+
+// measureBy measures what is known of requests, and of the others the same part of the
+// time in which their poller was on its CPU as of n that were watched.
+func (b *Burst) measureBy(part float64, n int, known func(*verbs.Completion) (time.Duration, bool)) lateness {
+	estimated := false
+	l := b.measure(func(c *verbs.Completion) time.Duration {
+		if took, ok := known(c); ok {
+			return took
 		}
 		took := time.Duration(part * float64(c.Excess()-away(&c.PollerScheduling)))
 		estimated = estimated || took > 0

@@ -157,15 +157,7 @@ func throttleClient(_ context.Context, p *pair) (func() error, error) {
 
 // hogClient runs a busy program beside the client, on the only processor.
 func hogClient(ctx context.Context, _ *pair) (func() error, error) {
-	busy, err := launch.Start(ctx, "hog.log", "sh", "-c", "while :; do :; done")
-	if err != nil {
-		return nil, err
-	}
-	return func() error {
-		busy.Stop()
-		_ = busy.Wait() // It ends by a signal.
-		return nil
-	}, nil
+	return burn(ctx, ".")
 }
 
 // outage is how long the link is down.
