@@ -32,6 +32,8 @@ type Guest struct {
 	// provider's library is mapped when one starts.
 	keeper    *process
 	processes []*process
+	// linked is kept for the test of linked programs, nil when there is none.
+	linked *earlier
 	// lastWork is when the last process of an earlier test ended.
 	lastWork time.Time
 	kernel   kernelLog
@@ -185,6 +187,9 @@ func (g *Guest) Close() error {
 	var err error
 	if g.collector != nil {
 		err = g.killCollector()
+	}
+	if g.linked != nil {
+		g.linked.program.kill()
 	}
 	g.keeper.kill()
 	return err
