@@ -11,7 +11,7 @@ export BENCH_SECONDS ?= 460
 # gotestsum says in the end what failed and what was skipped, and why.
 gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
-.PHONY: help demo verdicts verdicts-here test unit e2e browser lab generate check-generated build bench bench-go lint clean
+.PHONY: help demo verdicts verdicts-here test unit e2e backends browser lab generate check-generated build bench bench-go lint clean
 .PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
@@ -20,8 +20,8 @@ help: ## list the targets
 demo: check-demo setup-demo build verbsim ## watch slow work requests of a simulated job, live (root; DEMO_SECONDS=20)
 	@bin/demo
 
-test: ## run the tiers unit, e2e, browser, lab and verdicts-here, and print the time of each (root)
-	@scripts/tiers.sh build unit e2e browser lab verdicts-here
+test: ## run the tiers unit, e2e, backends, browser, lab and verdicts-here, and print the time of each (root)
+	@scripts/tiers.sh build unit e2e backends browser lab verdicts-here
 
 unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector
 	go vet ./...
@@ -33,6 +33,10 @@ unit: setup-unit verbsim debian-packages check-generated ## vet, generated files
 e2e: setup-demo build verbsim ## end to end on this host: simulated verbs workloads, the built collector (root)
 	packages=$$(scripts/tagged-packages.sh e2e); \
 	$(gotestsum) --format testname -- -tags e2e -count 1 -p 1 -parallel 2 -timeout 25m $$packages
+
+backends: setup-demo build verbsim ## the built collector with Jaeger and Prometheus, which are built first (root)
+	@internal/e2e/build.sh
+	cd internal/e2e && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags backends -count 1 -p 1 -timeout 20m ./...
 
 browser: setup-browser build verbsim ## the radar page in Chromium; screenshots in out/browser (root)
 	@internal/browser/fetch.sh
