@@ -11,7 +11,7 @@ export BENCH_SECONDS ?= 460
 # gotestsum says in the end what failed and what was skipped, and why.
 gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
-.PHONY: help demo verdicts verdicts-here test unit e2e backends browser lab generate check-generated build bench bench-go lint clean
+.PHONY: help demo verdicts verdicts-here test unit documents e2e backends browser lab generate check-generated build bench bench-go lint clean
 .PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
@@ -23,7 +23,12 @@ demo: check-demo setup-demo build verbsim ## watch slow work requests of a simul
 test: ## run the tiers unit, e2e, backends, browser, lab and verdicts-here, and print the time of each (root)
 	@scripts/tiers.sh build unit e2e backends browser lab verdicts-here
 
-unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector
+# A module of its own. Not cached: go test does not see that a file outside of the
+# module changed.
+documents: # what the documents link to and name exists
+	cd internal/documents && go vet ./... && go tool -modfile=../tools/go.mod gotestsum --format testname -- -count 1 ./...
+
+unit: setup-unit verbsim debian-packages check-generated documents ## vet, generated files, every package under the race detector
 	go vet ./...
 	$(gotestsum) --format pkgname -- -race -timeout 10m ./...
 
