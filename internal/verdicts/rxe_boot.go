@@ -105,6 +105,7 @@ func prepareShare(ctx context.Context, directory string) (string, error) {
 		lab.BuildStatic(ctx, ".", share, "verdicts", "./internal/verdicts"),
 		lab.BuildVerbsProgram(ctx, ".", share, "pair"),
 		lab.BuildVerbsProgram(ctx, ".", share, "stalls"),
+		lab.BuildVerbsProgram(ctx, ".", share, "hog"),
 		lab.CopyExecutable(collectorPath, filepath.Join(share, "otelcol-rdma")),
 		lab.CopyExecutable("internal/verdicts/collector_rxe.yaml", filepath.Join(share, "collector.yaml")),
 	)

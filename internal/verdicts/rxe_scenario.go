@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +23,7 @@ type rxeScenario struct {
 	peer []string
 	// client and server are the options of the two ends, see internal/lab/pair.
 	client, server []string
-	// before is put before the command of the client.
+	// before is put before the command of the client, nil for beforeOthers.
 	before []string
 	// wire is the netem discipline before it goes wrong, "" for a short wire.
 	wire string
@@ -33,7 +32,14 @@ type rxeScenario struct {
 }
 
 // pair are the two ends of a connection.
-type pair struct{ client, server *launch.Child }
+type pair struct {
+	client, server *launch.Child
+	// programs is the directory of what is run beside them.
+	programs string
+}
+
+// What is injected makes requests slow for hundreds of milliseconds: the emulated
+// processor may hold them up for tens, and the collector's threshold is above that.
 
 // rxeScenarios are those that soft-RoCE can bring about.
 func rxeScenarios() []rxeScenario {
@@ -46,19 +52,21 @@ func rxeScenarios() []rxeScenario {
 			scenario: scenario{name: "netem delay", names: []string{"network_delay"}},
 			peer:     []string{"network_delay"},
 			client:   []string{"-k", "ping"},
-			spoil:    impair("delay 50ms"),
+			spoil:    impair("delay 250ms"),
 		},
 		{
+			// Code 16 is 268 ms, of which soft-RoCE waits for the rest.
 			scenario: scenario{name: "netem loss", names: []string{"packet_loss"}},
 			peer:     []string{"packet_loss"},
-			client:   []string{"-k", "ping", "-t", "14"},
+			client:   []string{"-k", "ping", "-t", "16"},
+			server:   []string{"-k", "ping", "-t", "16"},
 			spoil:    impair("loss 10%"),
 		},
 		{
 			scenario: scenario{name: "receiver not ready", names: []string{"receiver_not_ready"}},
 			client:   []string{"-k", "send"},
-			// Code 26 is 81.92 ms, of which the kernel's timers make a little more.
-			server: []string{"-k", "send", "-m", "26", "-l", "60"},
+			// Code 28 is 163.84 ms, of which the kernel's timers make a little more.
+			server: []string{"-k", "send", "-m", "28", "-l", "120"},
 			spoil:  signalServer,
 		},
 		{
@@ -70,12 +78,21 @@ func rxeScenarios() []rxeScenario {
 			spoil:  flap,
 		},
 		{
-			// 64 KiB take more than 100 ms.
+			// 64 KiB take more than 260 ms.
 			scenario: scenario{name: "rate limit", names: []string{"network_delay"}},
 			client:   []string{"-k", "write", "-b", "65536", "-i", "50000"},
-			spoil:    impair("rate 4mbit"),
+			spoil:    impair("rate 2mbit"),
 		},
 		{
+			// The stopped server has no more receives posted: its kernel says so.
+			scenario: scenario{name: "receiver stopped", names: []string{"receiver_not_ready"}},
+			peer:     []string{"poller_stopped"},
+			client:   []string{"-k", "send"},
+			server:   []string{"-k", "send", "-m", "28"},
+			spoil:    stopServer,
+		},
+		{
+			// It has, but does not answer.
 			scenario: scenario{name: "peer stopped", names: []string{"peer_late"}, lead: turns},
 			peer:     []string{"poller_stopped"},
 			client:   []string{"-k", "ping"},
@@ -90,24 +107,32 @@ func rxeScenarios() []rxeScenario {
 		},
 		{
 			scenario: scenario{name: "registration storm", names: []string{"memory_registration"}},
-			client:   []string{"-k", "write", "-r", strconv.Itoa(384 << 20)},
+			client:   []string{"-k", "write", "-r", strconv.Itoa(384 << 20), "-n", "6"},
 			spoil:    signalClient,
 		},
 		{
 			scenario: scenario{name: "rxe poller throttled", names: []string{"poller_throttled"}, crowded: true},
 			client:   []string{"-k", "write", "-p", "-i", "0"},
+			before:   afterKernel,
 			spoil:    throttleClient,
 		},
 		{
-			// The hog is of a higher priority: the client waits for some 40 ms each
-			// time.
 			scenario: scenario{name: "rxe poller preempted", names: []string{"poller_preempted"}, crowded: true},
 			client:   []string{"-k", "write", "-p", "-i", "0"},
-			before:   []string{"nice", "-n", "10"},
+			before:   afterKernel,
 			spoil:    hogClient,
 		},
 	}
 }
+
+// beforeOthers is put before the commands of both ends: with a processor to themselves they
+// would not wait for others.
+var beforeOthers = []string{"nice", "-n", "-15"}
+
+// afterKernel is what is put there of a client that polls all the time: with the only
+// processor it has to leave room for the threads of the kernel that do the work of
+// soft-RoCE.
+var afterKernel = []string{"nice", "-n", "10"}
 
 // impair changes the wire.
 func impair(netem string) func(context.Context, *pair) (func() error, error) {
@@ -116,7 +141,7 @@ func impair(netem string) func(context.Context, *pair) (func() error, error) {
 
 // turns is for how long two ends take turns before one is late: that means something
 // of those that did so for a while.
-const turns = 20 * time.Second
+const turns = 16 * time.Second
 
 // signalServer and signalClient tell one end to do what it does wrong.
 func signalServer(_ context.Context, p *pair) (func() error, error) {
@@ -136,17 +161,14 @@ func stopServer(_ context.Context, p *pair) (func() error, error) {
 // cgroups is where the kernel's cgroups are, of version 2 in the guest.
 const cgroups = "/sys/fs/cgroup"
 
-// throttleClient puts the client into a cgroup that may use a third of a processor, and
+// throttleClient puts the client into a cgroup that may use a third of each second, and
 // takes it out again.
 func throttleClient(_ context.Context, p *pair) (func() error, error) {
 	if err := os.WriteFile(filepath.Join(cgroups, "cgroup.subtree_control"), []byte("+cpu"), 0o644); err != nil {
 		return nil, err
 	}
-	// It goes before no others, as on this host: the kernel's threads, which do the
-	// work of soft-RoCE, have the same processor.
 	group := &quota{path: filepath.Join(cgroups, "verdicts-"+strconv.Itoa(p.client.PID))}
-	limit := map[string]string{"cpu.max": fmt.Sprintf("%d %d", quotaMicroseconds, periodMicroseconds)}
-	if err := group.make(limit, p.client.PID); err != nil {
+	if err := group.make(map[string]string{"cpu.max": "300000 1000000"}, p.client.PID); err != nil {
 		return nil, err
 	}
 	return func() error {
@@ -155,9 +177,10 @@ func throttleClient(_ context.Context, p *pair) (func() error, error) {
 	}, nil
 }
 
-// hogClient runs a busy program beside the client, on the only processor.
-func hogClient(ctx context.Context, _ *pair) (func() error, error) {
-	return burn(ctx, ".")
+// hogClient runs a program beside the client that takes the only processor for 300 ms
+// again and again.
+func hogClient(ctx context.Context, p *pair) (func() error, error) {
+	return runBeside(ctx, "hog.log", filepath.Join(p.programs, "hog"), "300", "300")
 }
 
 // outage is how long the link is down.

@@ -28,6 +28,11 @@ type score struct {
 	// took the processor away at the same time, and that was said. By the kernel's own
 	// account it is true, and so it is not among what was named.
 	Disturbed int `json:"disturbed"`
+	// Again counts the plays in the virtual machine that were thrown away, whatever was
+	// said, because the emulated processor stood still meanwhile. Stalled counts those
+	// in which it did the last time too, and that count all the same.
+	Again   int `json:"played_again"`
+	Stalled int `json:"stalled"`
 	// Matrix counts, for what was injected, what was named first.
 	Matrix map[string]map[string]int `json:"matrix"`
 
@@ -42,6 +47,9 @@ type outcome struct {
 	// disturbed is true when others took the processor away from the workload, and
 	// that was said as well.
 	disturbed bool
+	// again and stalled are what score says of the same names.
+	again   int
+	stalled bool
 }
 
 // slack is by how much a workload's clock may differ, and how long before it stops
@@ -115,6 +123,10 @@ func (s *score) add(o *outcome) {
 	if o.disturbed {
 		s.Disturbed++
 	}
+	s.Again += o.again
+	if o.stalled {
+		s.Stalled++
+	}
 	if s.Matrix[o.scenario.name] == nil {
 		s.Matrix[o.scenario.name] = map[string]int{}
 	}
@@ -176,6 +188,6 @@ func (s *score) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "%-28s %s\n", injected, strings.Join(cells, ", "))
 	}
-	fmt.Fprintf(out, "\nDONE %d injections in %d shuffles (seed %d): %.1f %% right first, %.1f %% confidently wrong, the slowest verdict after %.1f s; %d workloads lost their processor to others.\n",
-		s.Injections, s.Runs, s.Seed, 100*s.RightFirst, 100*s.ConfidentlyWrong, s.WorstSeconds, s.Disturbed)
+	fmt.Fprintf(out, "\nDONE %d injections in %d shuffles (seed %d): %.1f %% right first, %.1f %% confidently wrong, the slowest verdict after %.1f s; %d workloads lost their processor to others; %d plays were repeated because the emulated processor stood still, and it did in %d that count.\n",
+		s.Injections, s.Runs, s.Seed, 100*s.RightFirst, 100*s.ConfidentlyWrong, s.WorstSeconds, s.Disturbed, s.Again, s.Stalled)
 }
