@@ -69,7 +69,7 @@ func shuffleGuest(ctx context.Context, played choice, runs, seed uint64) ([]*out
 		return nil, err
 	}
 	status, err := lab.Machine{
-		Kernel: line, Share: share, MemoryMiB: rxeMemoryMiB, Console: os.Stdout,
+		Kernel: line, Share: share, MemoryMiB: rxeMemoryMiB, TwoNodes: true, Console: os.Stdout,
 		Timeout: rxeBootLimit + time.Duration(runs)*rxeShuffleLimit,
 		Command: lab.Quote([]string{
 			"./verdicts", "-guest", "/mnt", "-only", played.match.String(),

@@ -25,8 +25,10 @@ type rxeScenario struct {
 	client, server []string
 	// before is put before the command of the client, nil for beforeOthers.
 	before []string
-	// wire is the netem discipline before it goes wrong, "" for a short wire.
-	wire string
+	// path is the netem discipline before it goes wrong, "" for that of a short wire.
+	path string
+	// far is true when the device of the client is on another NUMA node than its threads.
+	far bool
 	// spoil lets it go wrong. The function that it returns undoes it.
 	spoil func(ctx context.Context, p *pair) (undo func() error, err error)
 }
@@ -34,6 +36,7 @@ type rxeScenario struct {
 // pair are the two ends of a connection.
 type pair struct {
 	client, server *launch.Child
+	wire           wire.Wire
 	// programs is the directory of what is run beside them.
 	programs string
 }
@@ -52,6 +55,15 @@ func rxeScenarios() []rxeScenario {
 			scenario: scenario{name: "netem delay", names: []string{"network_delay"}},
 			peer:     []string{"network_delay"},
 			client:   []string{"-k", "ping"},
+			spoil:    impair("delay 250ms"),
+		},
+		{
+			// The far node makes nothing slow where memory is emulated. That it is far is
+			// said beside what does.
+			scenario: scenario{name: "NUMA mismatch", names: []string{"network_delay"}, says: "the NIC is on node 1"},
+			peer:     []string{"network_delay"},
+			client:   []string{"-k", "ping"},
+			far:      true,
 			spoil:    impair("delay 250ms"),
 		},
 		{
@@ -74,7 +86,7 @@ func rxeScenarios() []rxeScenario {
 			// What was in the wire is lost, and not sent again for half a minute: there is
 			// a request that tells, and soft-RoCE gives up at once when it cannot send.
 			client: []string{"-k", "write", "-i", "0", "-t", "23"},
-			wire:   "delay 10ms",
+			path:   "delay 10ms",
 			spoil:  flap,
 		},
 		{
@@ -136,7 +148,7 @@ var afterKernel = []string{"nice", "-n", "10"}
 
 // impair changes the wire.
 func impair(netem string) func(context.Context, *pair) (func() error, error) {
-	return func(ctx context.Context, _ *pair) (func() error, error) { return nil, wire.Impair(ctx, netem) }
+	return func(ctx context.Context, p *pair) (func() error, error) { return nil, p.wire.Impair(ctx, netem) }
 }
 
 // turns is for how long two ends take turns before one is late: that means something
@@ -188,12 +200,20 @@ const outage = 300 * time.Millisecond
 
 // flap takes the link down and up again, at the end of the server: the port of the client
 // is down with it.
-func flap(ctx context.Context, _ *pair) (func() error, error) {
-	if err := wire.SetInterface(wire.ServerNetdev, false); err != nil {
+func flap(ctx context.Context, p *pair) (func() error, error) {
+	if err := wire.SetInterface(p.wire.ServerNetdev, false); err != nil {
 		return nil, err
 	}
 	err := launch.Sleep(ctx, outage)
-	return nil, errors.Join(err, wire.Restore(context.WithoutCancel(ctx)))
+	return nil, errors.Join(err, p.wire.Restore(context.WithoutCancel(ctx)))
+}
+
+// wire is that between the two devices.
+func (s *rxeScenario) wire() wire.Wire {
+	if s.far {
+		return wire.NICs()
+	}
+	return wire.Veth()
 }
 
 // peerDevice is the name of the device of the server.

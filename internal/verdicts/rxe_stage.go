@@ -115,10 +115,11 @@ const shortWire = "delay 0ms"
 
 // beside does something while the two ends of a scenario run.
 func (s *rxeStage) beside(ctx context.Context, played *rxeScenario, do func(*pair) error) (err error) {
-	if err := wire.Impair(ctx, cmp.Or(played.wire, shortWire)); err != nil {
+	between := played.wire()
+	if err := between.Impair(ctx, cmp.Or(played.path, shortWire)); err != nil {
 		return err
 	}
-	if err := wire.AddDevices(ctx, played.device(), played.peerDevice()); err != nil {
+	if err := between.AddDevices(ctx, played.device(), played.peerDevice()); err != nil {
 		return err
 	}
 	defer func() {
@@ -143,7 +144,7 @@ func (s *rxeStage) start(ctx context.Context, played *rxeScenario) (*pair, error
 		words := append(slices.Concat(before, []string{program}), arguments...)
 		return launch.Start(ctx, device+".log", words[0], words[1:]...)
 	}
-	p := &pair{programs: s.programs}
+	p := &pair{programs: s.programs, wire: played.wire()}
 	var err error
 	p.server, err = start(played.peerDevice(), beforeOthers, append(played.server, played.peerDevice(), index)...)
 	if err != nil {
@@ -156,7 +157,7 @@ func (s *rxeStage) start(ctx context.Context, played *rxeScenario) (*pair, error
 	if before == nil {
 		before = beforeOthers
 	}
-	p.client, err = start(played.device(), before, append(played.client, played.device(), index, wire.ServerAddress)...)
+	p.client, err = start(played.device(), before, append(played.client, played.device(), index, p.wire.ServerAddress)...)
 	if err != nil {
 		return nil, errors.Join(err, p.stop())
 	}

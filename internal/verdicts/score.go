@@ -82,6 +82,21 @@ func (o *outcome) first() string {
 	return o.verdicts[0].cause
 }
 
+// isRight reports whether the first verdict names the cause, and says what it has to say.
+func (o *outcome) isRight() bool { return o.scenario.sees(o.first()) && o.isSaid() }
+
+func (o *outcome) isSaid() bool {
+	return len(o.verdicts) == 0 || strings.Contains(o.verdicts[0].body, o.scenario.says)
+}
+
+// named is what the matrix has of it.
+func (o *outcome) named() string {
+	if o.isSaid() {
+		return o.first()
+	}
+	return fmt.Sprintf("%s (without %q)", o.first(), o.scenario.says)
+}
+
 // isLie reports whether a verdict was confident and wrong.
 func (o *outcome) isLie() bool {
 	return slices.ContainsFunc(o.verdicts, func(r record) bool {
@@ -100,7 +115,7 @@ func (o *outcome) seconds() float64 {
 // print prints what was said first, and all of it where that was wrong.
 func (o *outcome) print(number int) {
 	mark := "right"
-	if !o.scenario.sees(o.first()) {
+	if !o.isRight() {
 		mark = "WRONG"
 	}
 	if o.isLie() {
@@ -130,8 +145,8 @@ func (s *score) add(o *outcome) {
 	if s.Matrix[o.scenario.name] == nil {
 		s.Matrix[o.scenario.name] = map[string]int{}
 	}
-	s.Matrix[o.scenario.name][o.first()]++
-	if o.scenario.sees(o.first()) {
+	s.Matrix[o.scenario.name][o.named()]++
+	if o.isRight() {
 		s.right++
 	}
 	if o.isLie() {

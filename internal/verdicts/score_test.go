@@ -14,6 +14,7 @@ func TestScore(t *testing.T) {
 		return record{cause: cause, confidence: confidence, came: injected.Add(after)}
 	}
 	hang := &scenario{name: "hang", names: []string{"hang"}}
+	far := &scenario{name: "far", names: []string{"hang"}, says: "far"}
 	healthy := &scenario{name: "healthy", names: []string{nothing}}
 	for name, test := range map[string]struct {
 		outcomes    []outcome
@@ -39,6 +40,14 @@ func TestScore(t *testing.T) {
 		"an incident of nothing": {
 			outcomes: []outcome{{scenario: healthy, verdicts: []record{says("unknown", "", 0)}}},
 			wrong:    "named right",
+		},
+		"what it has to say is not in it": {
+			outcomes: []outcome{{scenario: far, verdicts: []record{says("hang", "likely", time.Second)}}},
+			worst:    1, wrong: "named right",
+		},
+		"what it has to say is in it": {
+			outcomes: []outcome{{scenario: far, verdicts: []record{{cause: "hang", body: "It is far.", came: injected.Add(time.Second)}}}},
+			right:    1, worst: 1,
 		},
 		"nothing said of a hang": {outcomes: []outcome{{scenario: hang}}, wrong: "named right"},
 		"too late": {
