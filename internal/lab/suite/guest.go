@@ -134,7 +134,7 @@ func (g *Guest) tidy() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	err := errors.Join(wire.Clear(ctx), g.collectorLives(), g.kernel.clean())
+	err := errors.Join(wire.Veth().Clear(ctx), g.collectorLives(), g.kernel.clean())
 	if g.collector == nil {
 		err = errors.Join(err, g.nothingLeft(ctx))
 	}
