@@ -24,6 +24,7 @@ test: ## run the tiers unit, e2e, browser, lab and verdicts-here, and print the 
 	@scripts/tiers.sh build unit e2e browser lab verdicts-here
 
 unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector
+	cd cmd/rdmaradar && go vet ./... && go tool -modfile=../../internal/tools/go.mod gotestsum --format pkgname -- -race -timeout 10m ./...
 	go vet ./...
 	$(gotestsum) --format pkgname -- -race -timeout 10m ./...
 
@@ -49,7 +50,7 @@ generate: setup-generate ## regenerate BPF objects, their Go bindings and the re
 check-generated: setup-generate ## fail when a committed generated file differs from what its source gives
 	@scripts/check-generated.sh
 
-build: ## build the collector distribution, bin/otelcol-rdma
+build: ## build the collector distribution, bin/otelcol-rdma, and the companion command, bin/rdmaradar
 	@scripts/build.sh
 
 verbsim: setup-demo ## build the simulated verbs provider and workload

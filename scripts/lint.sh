@@ -29,9 +29,13 @@ require() {
 	return 1
 }
 
-# A module of its own.
+# Modules of their own.
 check_browser() {
 	(cd internal/browser && go tool -modfile=../tools/go.mod staticcheck -tags browser ./...)
+}
+
+check_command() {
+	(cd cmd/rdmaradar && go tool -modfile=../../internal/tools/go.mod staticcheck ./...)
 }
 
 check_shell() {
@@ -50,6 +54,7 @@ for tags in '' e2e,lab; do
 	tool staticcheck -tags "$tags" ./... || failed=1
 done
 check_browser || failed=1
+check_command || failed=1
 check_shell || failed=1
 check_c || failed=1
 exit "$failed"
