@@ -31,8 +31,7 @@ require() {
 
 # Modules of their own.
 check_module() {
-	(cd "$1" && go tool -modfile=../tools/go.mod staticcheck -tags "${2:-}" ./...)
-}
+	(cd "$1" && go tool -modfile="$OLDPWD/internal/tools/go.mod" staticcheck -tags "${2:-}" ./...)
 }
 
 check_shell() {
@@ -53,6 +52,7 @@ done
 check_module internal/browser browser || failed=1
 check_module internal/e2e backends || failed=1
 check_module internal/documents || failed=1
+check_module cmd/rdmaradar || failed=1
 check_shell || failed=1
 check_c || failed=1
 exit "$failed"
