@@ -11,7 +11,7 @@ export BENCH_SECONDS ?= 460
 # gotestsum says in the end what failed and what was skipped, and why.
 gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
-.PHONY: help demo verdicts verdicts-here test docs unit e2e browser lab generate check-generated build bench bench-go lint clean
+.PHONY: help demo verdicts verdicts-here test docs unit e2e browser screenshots lab generate check-generated build bench bench-go lint clean
 .PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
@@ -41,6 +41,10 @@ e2e: setup-demo build verbsim ## end to end on this host: simulated verbs worklo
 browser: setup-browser build verbsim ## the radar page in Chromium; screenshots in out/browser (root)
 	@internal/browser/fetch.sh
 	cd internal/browser && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags browser -count 1 -parallel 1 -timeout 20m ./...
+
+screenshots: browser ## take the pictures of the documents anew, from the tests of the radar page (root)
+	@scripts/setup.sh screenshots
+	@scripts/screenshots.sh
 
 lab: setup-lab build ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
 	packages=$$(scripts/tagged-packages.sh lab); \
