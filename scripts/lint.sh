@@ -30,17 +30,13 @@ require() {
 }
 
 # Modules of their own.
-check_browser() {
-	(cd internal/browser && go tool -modfile=../tools/go.mod staticcheck -tags browser ./...)
-}
-
-check_documents() {
-	(cd internal/documents && go tool -modfile=../tools/go.mod staticcheck ./...)
+check_module() {
+	(cd "$1" && go tool -modfile="$OLDPWD/internal/tools/go.mod" staticcheck -tags "${2:-}" ./...)
 }
 
 check_shell() {
 	require shellcheck "scripts were" || return 1
-	shellcheck scripts/*.sh internal/provider/testdata/*.sh internal/browser/*.sh .ci/run
+	shellcheck scripts/*.sh internal/provider/testdata/*.sh internal/browser/*.sh internal/e2e/*.sh .ci/run
 }
 
 check_c() {
@@ -53,8 +49,10 @@ check_gofumpt || failed=1
 for tags in '' e2e,lab; do
 	tool staticcheck -tags "$tags" ./... || failed=1
 done
-check_browser || failed=1
-check_documents || failed=1
+check_module internal/browser browser || failed=1
+check_module internal/e2e backends || failed=1
+check_module internal/documents || failed=1
+check_module cmd/rdmaradar || failed=1
 check_shell || failed=1
 check_c || failed=1
 exit "$failed"
