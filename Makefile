@@ -15,7 +15,7 @@ gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 # does not see that a file outside of the module changed.
 modules := cmd/rdmaradar internal/documents
 
-.PHONY: help demo verdicts verdicts-here test unit documents e2e backends browser lab generate check-generated build bench bench-go lint clean
+.PHONY: help demo verdicts verdicts-here test unit e2e backends browser screenshots lab generate check-generated build bench bench-go lint clean
 .PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
@@ -47,6 +47,10 @@ backends: setup-demo build verbsim ## the built collector with Jaeger and Promet
 browser: setup-browser build verbsim ## the radar page in Chromium; screenshots in out/browser (root)
 	@internal/browser/fetch.sh
 	cd internal/browser && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags browser -count 1 -parallel 1 -timeout 20m ./...
+
+screenshots: browser ## take the pictures of the documents anew, from the tests of the radar page (root)
+	@scripts/setup.sh screenshots
+	@scripts/screenshots.sh
 
 lab: setup-lab build ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
 	packages=$$(scripts/tagged-packages.sh lab); \

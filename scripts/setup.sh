@@ -2,7 +2,7 @@
 # Installs what a target needs and the machine lacks, on Debian and its
 # relatives. Fast and silent when nothing is missing.
 #
-#   scripts/setup.sh GROUP...     groups: demo generate unit lab lint bench browser
+#   scripts/setup.sh GROUP...     groups: demo generate unit lab lint bench browser screenshots
 set -euo pipefail
 
 # What each group needs, as Debian packages.
@@ -15,8 +15,9 @@ packages_of() {
 	lint) echo shellcheck clang-format-19 ;;
 	bench) echo libibverbs-dev ibverbs-providers bpftrace linux-perf ;;
 	browser) echo chromium fonts-dejavu-core "$(command -v npm >/dev/null || echo npm)" ;;
+	screenshots) echo pngquant ;;
 	*)
-		echo "setup: unknown group \"$1\": use demo, generate, unit, lab, lint, bench or browser" >&2
+		echo "setup: unknown group \"$1\": use demo, generate, unit, lab, lint, bench, browser or screenshots" >&2
 		return 2
 		;;
 	esac

@@ -90,3 +90,17 @@ func list(out *strings.Builder, title string, items []string) {
 		fmt.Fprintf(out, "- %s\n", item)
 	}
 }
+
+// Whoever looks up what to do finds every cause.
+func TestSlowJobNamesEveryCause(t *testing.T) {
+	text, err := os.ReadFile("../../docs/slow-job.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Causes() {
+		link := fmt.Sprintf("[`%s`](causes.md#%s)", c.Name, c.Name)
+		if !strings.Contains(string(text), link) {
+			t.Errorf("docs/slow-job.md does not name %s", link)
+		}
+	}
+}
