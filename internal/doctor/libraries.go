@@ -142,12 +142,12 @@ func orNone(names string) string {
 func refusals(f *libraryFacts) []Finding {
 	const most = 5
 	var findings []Finding
-	denied := 0
+	var denied []error
 	for _, err := range f.errors {
 		permission := (*provider.PermissionError)(nil)
 		switch {
 		case errors.As(err, &permission):
-			denied++
+			denied = append(denied, err)
 		case errors.Is(err, fs.ErrNotExist):
 		case len(findings) < most:
 			level := Warning
@@ -157,9 +157,10 @@ func refusals(f *libraryFacts) []Finding {
 			findings = append(findings, Finding{Level: level, What: "not traced: " + err.Error()})
 		}
 	}
-	if denied > 0 {
+	if len(denied) > 0 {
 		findings = append(findings, Finding{
-			Level: Unknown, What: "not every process could be looked into", Do: "Run this as root.",
+			Level: Unknown, What: plural(len(denied), "process or library", "processes and libraries") + " could not be looked into, the first: " + denied[0].Error(),
+			Do: "Run this as root. To root a security module denies it.",
 		})
 	}
 	if n := f.counters.Refused32Bit; n > 0 {

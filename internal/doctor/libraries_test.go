@@ -38,8 +38,8 @@ func TestLibraries(t *testing.T) {
 		"used without":  {libraryFacts{installed: []provider.File{mana}, used: []provider.File{mana}}, []expected{{OK, "empty poll: none"}, {Note, "mana (/usr/lib/libmana.so), in use, is observed by entry and return of poll_cq"}}},
 		"errors": {libraryFacts{
 			installed: []provider.File{mlx5}, counters: provider.Counters{Refused32Bit: 1},
-			errors: []error{errors.New("malformed"), fs.ErrNotExist, &provider.PermissionError{Op: "read", Path: "/proc/1/maps"}},
-		}, []expected{{OK, ""}, {Warning, "not traced: malformed"}, {Unknown, "Run this as root"}, {Note, "1 32-bit verbs library"}}},
+			errors: []error{errors.New("malformed"), fs.ErrNotExist, &provider.PermissionError{Op: "read", Path: "/proc/1/maps", Err: fs.ErrPermission}},
+		}, []expected{{OK, ""}, {Warning, "not traced: malformed"}, {Unknown, "1 process or library could not be looked into, the first: read /proc/1/maps"}, {Note, "1 32-bit verbs library"}}},
 	} {
 		expect(t, name, judgeLibraries(test.facts), test.want...)
 	}
