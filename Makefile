@@ -12,7 +12,7 @@ export BENCH_SECONDS ?= 460
 gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
 .PHONY: help demo verdicts verdicts-here test unit e2e browser lab generate check-generated build bench bench-go lint clean
-.PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
+.PHONY: packages image packaging verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ demo: check-demo setup-demo build verbsim ## watch slow work requests of a simul
 test: ## run the tiers unit, e2e, browser, lab and verdicts-here, and print the time of each (root)
 	@scripts/tiers.sh build unit e2e browser lab verdicts-here
 
-unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector
+unit: setup-unit verbsim debian-packages check-generated packaging ## vet, generated files, every package under the race detector
 	go vet ./...
 	$(gotestsum) --format pkgname -- -race -timeout 10m ./...
 
@@ -51,6 +51,12 @@ check-generated: setup-generate ## fail when a committed generated file differs 
 
 build: ## build the collector distribution, bin/otelcol-rdma
 	@scripts/build.sh
+
+packages: build ## make the .deb and the .rpm, into out/packages
+	@go run -C internal/packaging ./cmd/packages -repository "$(CURDIR)" -binaries "$(CURDIR)/bin" -out "$(CURDIR)/out/packages"
+
+image: build ## make the container image, an OCI layout, into out/image
+	@go run -C internal/packaging ./cmd/image -repository "$(CURDIR)" -binaries "$(CURDIR)/bin" -out "$(CURDIR)/out/image"
 
 verbsim: setup-demo ## build the simulated verbs provider and workload
 	@$(MAKE) --no-print-directory -C internal/verbsim
@@ -80,6 +86,10 @@ clean: ## remove what was built and what the demo and tests wrote
 check-demo:
 	@go build -buildvcs=false -o bin/demo ./internal/demo
 	@bin/demo check
+
+# Manifests, packages and image, which nothing of the receiver needs: a module of its own.
+packaging: setup-unit
+	cd internal/packaging && go vet ./... && go tool -modfile=../tools/go.mod gotestsum --format pkgname -- -timeout 10m ./...
 
 # What the tests of internal/provider read.
 debian-packages:

@@ -29,14 +29,19 @@ require() {
 	return 1
 }
 
-# A module of its own.
-check_browser() {
-	(cd internal/browser && go tool -modfile=../tools/go.mod staticcheck -tags browser ./...)
+# Modules of their own.
+check_modules() {
+	local module result=0
+	for module in browser packaging; do
+		(cd "internal/$module" && go tool -modfile=../tools/go.mod staticcheck -tags browser,image ./...) || result=1
+	done
+	return "$result"
 }
 
 check_shell() {
 	require shellcheck "scripts were" || return 1
-	shellcheck scripts/*.sh internal/provider/testdata/*.sh internal/browser/*.sh .ci/run
+	shellcheck scripts/*.sh internal/provider/testdata/*.sh internal/browser/*.sh .ci/run \
+		config/slurm/*.sh config/packages/*.sh config/systemd/*.generator
 }
 
 check_c() {
@@ -49,7 +54,7 @@ check_gofumpt || failed=1
 for tags in '' e2e,lab; do
 	tool staticcheck -tags "$tags" ./... || failed=1
 done
-check_browser || failed=1
+check_modules || failed=1
 check_shell || failed=1
 check_c || failed=1
 exit "$failed"
