@@ -15,8 +15,8 @@ gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 # does not see that a file outside of the module changed.
 modules := cmd/rdmaradar internal/documents
 
-.PHONY: help demo verdicts verdicts-here test unit e2e backends browser screenshots lab generate check-generated build bench bench-go lint clean
-.PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
+.PHONY: help demo verdicts verdicts-here test unit e2e backends browser screenshots lab generate check-generated build packages image bench bench-go lint clean
+.PHONY: packaging verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ demo: check-demo setup-demo build verbsim ## watch slow work requests of a simul
 test: ## run the tiers unit, e2e, backends, browser, lab and verdicts-here, and print the time of each (root)
 	@scripts/tiers.sh build unit e2e backends browser lab verdicts-here
 
-unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector, the documents
+unit: setup-unit verbsim debian-packages check-generated packaging ## vet, generated files, every package under the race detector, the documents
 	go vet ./...
 	$(gotestsum) --format pkgname -- -race -timeout 10m ./...
 	for module in $(modules); do (cd $$module && go vet ./... && \
@@ -66,6 +66,12 @@ check-generated: setup-generate ## fail when a committed generated file differs 
 build: ## build the collector distribution, bin/otelcol-rdma, and the companion command, bin/rdmaradar
 	@scripts/build.sh
 
+packages: build ## make the .deb and the .rpm, into out/packages
+	@go run -C internal/packaging ./cmd/packages -repository "$(CURDIR)" -binaries "$(CURDIR)/bin" -out "$(CURDIR)/out/packages"
+
+image: build ## make the container image, an OCI layout, into out/image
+	@go run -C internal/packaging ./cmd/image -repository "$(CURDIR)" -binaries "$(CURDIR)/bin" -out "$(CURDIR)/out/image"
+
 verbsim: setup-demo ## build the simulated verbs provider and workload
 	@$(MAKE) --no-print-directory -C internal/verbsim
 
@@ -94,6 +100,10 @@ clean: ## remove what was built and what the demo and tests wrote
 check-demo:
 	@go build -buildvcs=false -o bin/demo ./internal/demo
 	@bin/demo check
+
+# Manifests, packages and image, which nothing of the receiver needs: a module of its own.
+packaging: setup-unit
+	cd internal/packaging && go vet ./... && go tool -modfile=../tools/go.mod gotestsum --format pkgname -- -timeout 10m ./...
 
 # What the tests of internal/provider read.
 debian-packages:
