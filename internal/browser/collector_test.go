@@ -3,13 +3,8 @@
 package browser
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmaradar/rdmaradar/internal/launch"
-	"github.com/rdmaradar/rdmaradar/internal/testprogram"
+	"github.com/rdmaradar/rdmaradar/internal/testbed"
 	"github.com/rdmaradar/rdmaradar/internal/verbsim"
 )
 
@@ -34,31 +29,6 @@ const (
 	// hostile is the name of a process that would like to be markup.
 	hostile = `<img src=x onerror=alert(1)><b>evil`
 )
-
-// built returns the path of something that make has built.
-func built(t *testing.T, name, target string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../../bin", name))
-	require.NoError(t, err)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("%s is missing: make %s builds it", path, target)
-	}
-	return path
-}
-
-// node is a directory that the collector takes for the root of its host: this
-// machine's processes, and a sysfs in which the workload describes its device.
-func node(t *testing.T) string {
-	t.Helper()
-	root := t.TempDir()
-	for _, name := range []string{"sys", "etc"} {
-		require.NoError(t, os.Mkdir(filepath.Join(root, name), 0o755))
-	}
-	require.NoError(t, os.Symlink("/proc", filepath.Join(root, "proc")))
-	require.NoError(t, os.Symlink("/sys/devices", filepath.Join(root, "sys/devices")))
-	require.NoError(t, os.WriteFile(filepath.Join(root, "etc/hostname"), []byte("gpu-017\n"), 0o644))
-	return root
-}
 
 const collectorConfig = `receivers:
   rdma:
@@ -81,47 +51,18 @@ service:
     metrics: {receivers: [rdma], exporters: [file]}
 `
 
-// openDir is a directory that every user may write to, unlike those of the testing
-// package.
-func openDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "browser")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o777))
-	return dir
-}
-
 // startCollector runs the built collector, by way of another program if one is named,
 // and returns the URL of its page.
 func startCollector(t *testing.T, root, errorMode string, by ...string) string {
 	t.Helper()
-	dir := openDir(t)
-	port := freePort(t)
-	config, binary := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "otelcol-rdma")
+	// The collector is another user in one of the tests.
+	dir := testbed.Directory(t, 0o777)
+	port := testbed.FreePort(t)
 	text := fmt.Sprintf(collectorConfig, root, device, errorMode, filepath.Join(dir, "out.jsonl"), port, token)
-	require.NoError(t, os.WriteFile(config, []byte(text), 0o644))
-	copyFile(t, built(t, "otelcol-rdma", "build"), binary)
-	command := append(slices.Clone(by), binary, "--config", config)
-	collector, err := launch.Start(t.Context(), filepath.Join(dir, "log"), command[0], command[1:]...)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		collector.Stop()
-		assert.NoError(t, collector.Wait())
-	})
-	require.NoError(t, collector.AwaitLine(t.Context(), "Everything is ready", patience))
-	log, err := os.ReadFile(filepath.Join(dir, "log"))
-	require.NoError(t, err)
+	collector := testbed.StartCollector(t, dir, text, by...)
 	url := fmt.Sprintf("http://localhost:%d/%s/", port, token)
-	require.Contains(t, string(log), url, "the log tells where the page is")
+	require.Contains(t, collector.Log(t), url, "the log tells where the page is")
 	return url
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	content, err := os.ReadFile(from)
-	require.NoError(t, err)
-	require.NoError(t, testprogram.Write(to, content, 0o755))
 }
 
 // startJob runs a simulated job under a hostile name and returns where it writes
@@ -130,8 +71,8 @@ func startJob(t *testing.T, root string) (job *launch.Child, truth string) {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, hostile)
-	copyFile(t, built(t, "verbsim", "verbsim"), program)
-	provider := built(t, "libverbsim-rdmav34.so", "verbsim")
+	testbed.CopyProgram(t, testbed.Built(t, "verbsim", "verbsim"), program)
+	provider := testbed.Built(t, "libverbsim-rdmav34.so", "verbsim")
 
 	// A library is probed when a program first uses it. This one goes before the job,
 	// which is to be followed from its first request.
@@ -152,12 +93,9 @@ func startJob(t *testing.T, root string) (job *launch.Child, truth string) {
 // What the device does is on the page within seconds, and who did it has the name
 // that it gave itself, as text.
 func TestSpikeOfASimulatedJobIsSeen(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Fatal("needs root: probes cannot be attached without it")
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	root := node(t)
+	testbed.RequireRoot(t)
+	testbed.KeepThread(t)
+	root := testbed.Node(t)
 	url := startCollector(t, root, "propagate")
 	o := openTab(t, 1440, 900)
 	o.prefer("dark")
@@ -187,11 +125,8 @@ func TestSpikeOfASimulatedJobIsSeen(t *testing.T) {
 
 // A collector without privileges sees nothing, and its page says why.
 func TestUnprivilegedCollector(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Fatal("needs root: privileges cannot be dropped without it")
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	testbed.RequireRoot(t)
+	testbed.KeepThread(t)
 	url := startCollector(t, "/", "ignore", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
 	o := openTab(t, 1280, 720)
 	o.prefer("dark")

@@ -4,7 +4,6 @@ package browser
 
 import (
 	"errors"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -16,14 +15,6 @@ import (
 
 	"github.com/rdmaradar/rdmaradar/internal/radar"
 )
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "localhost:0")
-	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
-}
 
 // Whoever is called at night sees where it is slow, since when and why without
 // doing anything.

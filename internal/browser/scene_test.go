@@ -19,6 +19,7 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/fabric/fabrictest"
 	"github.com/rdmaradar/rdmaradar/internal/radar"
+	"github.com/rdmaradar/rdmaradar/internal/testbed"
 	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
@@ -33,7 +34,7 @@ func serve(t *testing.T) (radar.Board, string) {
 	t.Helper()
 	factory := rdmaradarextension.NewFactory()
 	cfg := factory.CreateDefaultConfig().(*rdmaradarextension.Config)
-	port := freePort(t)
+	port := testbed.FreePort(t)
 	cfg.HTTP.NetAddr.Endpoint = fmt.Sprintf("localhost:%d", port)
 	cfg.Token = token
 	extension, err := factory.Create(t.Context(), extensiontest.NewNopSettings(factory.Type()), cfg)

@@ -5,11 +5,8 @@ package rdmareceiver_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,16 +20,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/rdmaradar/rdmaradar/internal/testprogram"
+	"github.com/rdmaradar/rdmaradar/internal/testbed"
 )
 
 // endLimit bounds the end of the collector. Its own part takes seconds; the rest
 // is the kernel, which waits for every CPU before it lets go of a probe.
 const endLimit = time.Minute
-
-// patience is how long what takes seconds at most is waited for: on a busy machine
-// that is no sign of a fault.
-const patience = time.Minute
 
 // tracing is held by the test that traces workloads: its collector sees those of all.
 var tracing sync.Mutex
@@ -83,26 +76,15 @@ func requireRoot(t *testing.T) {
 	}
 }
 
-// built returns the path of something that make has built.
-func built(t *testing.T, name, target string) string {
-	t.Helper()
-	path, err := filepath.Abs(filepath.Join("../../bin", name))
-	require.NoError(t, err)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("%s is missing: make %s builds it", path, target)
-	}
-	return path
-}
-
 // startCollector runs the collector with a configuration in which {dir} stands
 // for a directory of its own, and with the credentials of another user if attr
 // is not nil.
 func startCollector(t *testing.T, config string, attr *syscall.SysProcAttr) *collector {
 	t.Helper()
 	requireRoot(t)
-	c := &collector{t: t, dir: openDir(t), exited: make(chan struct{}), status: freePort(t), metrics: freePort(t)}
+	c := &collector{t: t, dir: testbed.Directory(t, 0o755), exited: make(chan struct{}), status: testbed.FreePort(t), metrics: testbed.FreePort(t)}
 	binary := filepath.Join(c.dir, "otelcol-rdma")
-	copyFile(t, built(t, "otelcol-rdma", "build"), binary)
+	testbed.CopyProgram(t, testbed.Built(t, "otelcol-rdma", "build"), binary)
 	arguments := []string{"--feature-gates=extension.healthcheck.useComponentStatus"}
 	for name, text := range map[string]string{"config": strings.ReplaceAll(config, "{dir}", c.dir), "watch": c.watched()} {
 		path := filepath.Join(c.dir, name+".yaml")
@@ -155,32 +137,6 @@ service:
     metrics:
       readers: [{pull: {exporter: {prometheus: {host: localhost, port: %d}}}}]
 `, c.status, c.metrics)
-}
-
-// openDir is a directory that every user may enter, unlike those of the testing
-// package.
-func openDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "rdmareceiver")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	require.NoError(t, os.Chmod(dir, 0o755))
-	return dir
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	content, err := os.ReadFile(from)
-	require.NoError(t, err)
-	require.NoError(t, testprogram.Write(to, content, 0o755))
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "localhost:0")
-	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // waitUntil fails the test with what was waited for and the time it had.

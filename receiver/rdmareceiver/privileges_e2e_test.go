@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/rdmaradar/rdmaradar/internal/testbed"
 )
 
 // nobody is a user without any right, who has the given capabilities besides
@@ -43,8 +45,8 @@ service:
 func TestWithoutCapabilitiesTheCollectorKeepsRunning(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t, toDebug("{error_mode: ignore}"), nobody())
-	c.waitForLog("needs CAP_BPF and CAP_PERFMON", patience)
-	c.waitUntil("the status is a permanent error", patience, func() bool {
+	c.waitForLog("needs CAP_BPF and CAP_PERFMON", testbed.Patience)
+	c.waitUntil("the status is a permanent error", testbed.Patience, func() bool {
 		status := c.get(c.status, "/?verbose")
 		return strings.Contains(status, "StatusPermanentError") && strings.Contains(status, "CAP_BPF and CAP_PERFMON")
 	})
@@ -66,14 +68,14 @@ func TestWithoutCapabilitiesTheCollectorEnds(t *testing.T) {
 func TestWithoutPtraceWhatIsMissedIsSaid(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t, toDebug("{collection_interval: 1s}"), nobody(capPerfmon, capBPF))
-	c.waitUntil("tracing starts, or says what it lacks", patience, func() bool {
+	c.waitUntil("tracing starts, or says what it lacks", testbed.Patience, func() bool {
 		log := c.log.String()
 		return strings.Contains(log, "without CAP_SYS_PTRACE") || strings.Contains(log, "RDMA tracing cannot start")
 	})
 	if strings.Contains(c.log.String(), "from 6.6 on CAP_BPF and CAP_PERFMON suffice") {
 		t.Skip("this kernel has no uprobe multi links: without CAP_SYS_ADMIN nothing can be traced")
 	}
-	c.waitUntil("the status names the capability", patience, func() bool {
+	c.waitUntil("the status names the capability", testbed.Patience, func() bool {
 		status := c.get(c.status, "/?verbose")
 		return strings.Contains(status, "StatusRecoverableError") && strings.Contains(status, "CAP_SYS_PTRACE")
 	})

@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/rdmaradar/rdmaradar/internal/testbed"
 )
 
 // A pipeline that refuses everything stalls nothing: every completion is still
 // seen, and what was not delivered is counted.
 func TestRefusingPipelineStallsNothing(t *testing.T) {
 	traces(t)
-	closed := strconv.Itoa(freePort(t))
+	closed := strconv.Itoa(testbed.FreePort(t))
 	c := startCollector(t, `receivers:
   rdma:
     threshold: 1us
@@ -36,19 +38,19 @@ service:
     metrics: {receivers: [rdma], exporters: [otlp_grpc]}
     logs: {receivers: [rdma], exporters: [otlp_grpc]}
 `, nil)
-	c.waitForLog("Everything is ready", patience)
+	c.waitForLog("Everything is ready", testbed.Patience)
 	// The first workload makes the provider's library known.
 	startWorkload(t, "rate", "--requests", "1000", "--rate", "5000", "--start-delay-ms", "400").end()
 	before := c.own("otelcol_rdma_completions_seen", "")
 	w := startWorkload(t, "rate", "--seconds", "0", "--rate", "20000")
 	seen := func() float64 { return c.own("otelcol_rdma_completions_seen", "") - before }
-	c.waitUntil("many completions are counted", patience, func() bool { return seen() > 50_000 })
+	c.waitUntil("many completions are counted", testbed.Patience, func() bool { return seen() > 50_000 })
 	truth := w.end()
-	c.waitUntil("all completions are counted", patience, func() bool { return seen() >= float64(truth.Counts.Completions) })
-	c.waitUntil("refused spans are counted", patience, func() bool {
+	c.waitUntil("all completions are counted", testbed.Patience, func() bool { return seen() >= float64(truth.Counts.Completions) })
+	c.waitUntil("refused spans are counted", testbed.Patience, func() bool {
 		return c.own("otelcol_rdma_events", `outcome="refused"`) > 0
 	})
-	c.waitUntil("metrics that were not taken are counted", patience, func() bool {
+	c.waitUntil("metrics that were not taken are counted", testbed.Patience, func() bool {
 		return c.own("otelcol_rdma_metric_batches_dropped", "") > 0
 	})
 	assert.Zero(t, c.own("otelcol_rdma_events", `outcome="exported"`))

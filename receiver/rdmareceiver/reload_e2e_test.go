@@ -27,6 +27,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/rdmaradar/rdmaradar/internal/testbed"
 	"github.com/rdmaradar/rdmaradar/internal/verbsim"
 )
 
@@ -67,13 +68,13 @@ func startWorkload(t *testing.T, scenario string, flags ...string) *workload {
 	w.stop = cancel
 	t.Cleanup(cancel)
 	flags = append([]string{"--midstream", "--ready-file", ready, "--truth", w.truth}, flags...)
-	w.command = verbsim.Command(ctx, built(t, "verbsim", "verbsim"), scenario, flags...)
+	w.command = verbsim.Command(ctx, testbed.Built(t, "verbsim", "verbsim"), scenario, flags...)
 	w.command.SysProcAttr = tied(nil)
 	require.NoError(t, w.command.Start())
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(ready)
 		return err == nil
-	}, patience, 10*time.Millisecond, "the workload does not post")
+	}, testbed.Patience, 10*time.Millisecond, "the workload does not post")
 	return w
 }
 
@@ -260,7 +261,7 @@ func TestReload(t *testing.T) {
 		{"wr_ids that repeat", 8, startWorkload(t, "nccl", "--pause-after", "2000", "--pause-ms", "2500", "--seconds", "0")},
 	}
 	c := startCollector(t, toFiles, nil)
-	c.waitForLog("Everything is ready", patience)
+	c.waitForLog("Everything is ready", testbed.Patience)
 	waitForAll := func(what string, limit time.Duration, reached func(*reloaded) bool) {
 		t.Helper()
 		for i := range workloads {
@@ -275,7 +276,7 @@ func TestReload(t *testing.T) {
 		return func(w *reloaded) bool { return c.spans(w.pid(), in) > 0 }
 	}
 	ever := period{to: time.Now().Add(time.Hour)}
-	waitForAll("all queues", patience, tracked(ever))
+	waitForAll("all queues", testbed.Patience, tracked(ever))
 	waitForAll("spans", aligned, timed(ever))
 	first := c.kernelObjects()
 
@@ -290,7 +291,7 @@ func TestReload(t *testing.T) {
 		// little longer.
 		anew := period{from: time.Now()}
 		var soon time.Duration
-		waitForAll("all queues again in time", patience, func(w *reloaded) bool {
+		waitForAll("all queues again in time", testbed.Patience, func(w *reloaded) bool {
 			soon = here.promised(t, 5*time.Second)
 			anew.to = asked.Add(soon)
 			return tracked(anew)(w)

@@ -109,32 +109,63 @@ type Process struct {
 // Traces returns the traces of a service, at most the number given.
 func (j *Jaeger) Traces(t *testing.T, service string, limit int) []Trace {
 	t.Helper()
-	traces, _ := j.get(t, fmt.Sprintf("/api/traces?service=%s&limit=%d", url.QueryEscape(service), limit))
+	var traces []Trace
+	j.get(t, fmt.Sprintf("/api/traces?service=%s&limit=%d", url.QueryEscape(service), limit), &traces)
 	return traces
 }
 
 // Trace returns the trace with that id in hexadecimal, false when there is none.
 func (j *Jaeger) Trace(t *testing.T, id string) (Trace, bool) {
 	t.Helper()
-	traces, found := j.get(t, "/api/traces/"+id)
-	if !found || len(traces) == 0 {
+	var traces []Trace
+	if !j.get(t, "/api/traces/"+id, &traces) || len(traces) == 0 {
 		return Trace{}, false
 	}
 	return traces[0], true
 }
 
-func (j *Jaeger) get(t *testing.T, path string) (traces []Trace, found bool) {
+// Services returns the services that there are spans of.
+func (j *Jaeger) Services(t *testing.T) []string {
+	t.Helper()
+	var services []string
+	j.get(t, "/api/services", &services)
+	return services
+}
+
+// get reads an answer into data, and is false where there is none.
+func (j *Jaeger) get(t *testing.T, path string, data any) bool {
 	t.Helper()
 	response, err := http.Get(j.URL + path)
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusNotFound {
-		return nil, false
+		return false
 	}
 	require.Equal(t, http.StatusOK, response.StatusCode, path)
-	var answer struct {
-		Data []Trace `json:"data"`
-	}
+	answer := struct {
+		Data any `json:"data"`
+	}{data}
 	require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
-	return answer.Data, true
+	return true
+}
+
+// ReferencesOf returns the references of one type.
+func (s *Span) ReferencesOf(kind string) []Reference {
+	var found []Reference
+	for _, reference := range s.References {
+		if reference.Type == kind {
+			found = append(found, reference)
+		}
+	}
+	return found
+}
+
+// Number returns an attribute that is a number, 0 where there is none.
+func (s *Span) Number(key string) int {
+	for _, tag := range s.Tags {
+		if number, ok := tag.Value.(float64); ok && tag.Key == key {
+			return int(number)
+		}
+	}
+	return 0
 }

@@ -1,0 +1,232 @@
+//go:build backends
+
+package e2e
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+
+	// What the collector calls zstd on gRPC.
+	_ "github.com/mostynb/go-grpc-compression/nonclobbering/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	_ "google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/stats"
+)
+
+// sink takes OTLP and keeps every request in the JSON of the file exporter.
+type sink struct {
+	mu       sync.Mutex
+	requests []string
+	spans    int
+	// ways are the compressions in which requests came, clients the names in the
+	// certificates of who sent them.
+	ways, clients map[string]bool
+}
+
+func newSink() *sink { return &sink{ways: map[string]bool{}, clients: map[string]bool{}} }
+
+// received returns the requests so far and the number of spans in them.
+func (s *sink) received() (requests []string, spans int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.requests...), s.spans
+}
+
+func (s *sink) take(text []byte, err error, spans int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.requests = append(s.requests, string(text))
+		s.spans += spans
+	}
+	return err
+}
+
+func (s *sink) takeTraces(data ptrace.Traces) error {
+	text, err := (&ptrace.JSONMarshaler{}).MarshalTraces(data)
+	return s.take(text, err, data.SpanCount())
+}
+
+func (s *sink) takeMetrics(data pmetric.Metrics) error {
+	text, err := (&pmetric.JSONMarshaler{}).MarshalMetrics(data)
+	return s.take(text, err, 0)
+}
+
+func (s *sink) takeLogs(data plog.Logs) error {
+	text, err := (&plog.JSONMarshaler{}).MarshalLogs(data)
+	return s.take(text, err, 0)
+}
+
+// note remembers how a request came.
+func (s *sink) note(compression string, connection *tls.ConnectionState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ways[compression] = true
+	if connection != nil && len(connection.PeerCertificates) > 0 {
+		s.clients[connection.PeerCertificates[0].Subject.CommonName] = true
+	}
+}
+
+func listen(t *testing.T, address string) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	return listener
+}
+
+// serveGRPC takes OTLP/gRPC on an address until the end of the test, and returns where
+// that is.
+func (s *sink) serveGRPC(t *testing.T, address string, secure *tls.Config) string {
+	t.Helper()
+	listener := listen(t, address)
+	options := []grpc.ServerOption{grpc.StatsHandler(grpcWatch{s})}
+	if secure != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(secure)))
+	}
+	server := grpc.NewServer(options...)
+	ptraceotlp.RegisterGRPCServer(server, &grpcTraces{sink: s})
+	pmetricotlp.RegisterGRPCServer(server, &grpcMetrics{sink: s})
+	plogotlp.RegisterGRPCServer(server, &grpcLogs{sink: s})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		assert.NoError(t, <-served)
+	})
+	return listener.Addr().String()
+}
+
+// grpcWatch notes how requests come.
+type grpcWatch struct{ sink *sink }
+
+func (grpcWatch) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (grpcWatch) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (grpcWatch) HandleConn(context.Context, stats.ConnStats)                       {}
+
+func (w grpcWatch) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	header, is := event.(*stats.InHeader)
+	if !is {
+		return
+	}
+	from, _ := peer.FromContext(ctx)
+	if info, is := from.AuthInfo.(credentials.TLSInfo); is {
+		w.sink.note(header.Compression, &info.State)
+		return
+	}
+	w.sink.note(header.Compression, nil)
+}
+
+type grpcTraces struct {
+	ptraceotlp.UnimplementedGRPCServer
+	sink *sink
+}
+
+func (g *grpcTraces) Export(_ context.Context, request ptraceotlp.ExportRequest) (ptraceotlp.ExportResponse, error) {
+	return ptraceotlp.NewExportResponse(), g.sink.takeTraces(request.Traces())
+}
+
+type grpcMetrics struct {
+	pmetricotlp.UnimplementedGRPCServer
+	sink *sink
+}
+
+func (g *grpcMetrics) Export(_ context.Context, request pmetricotlp.ExportRequest) (pmetricotlp.ExportResponse, error) {
+	return pmetricotlp.NewExportResponse(), g.sink.takeMetrics(request.Metrics())
+}
+
+type grpcLogs struct {
+	plogotlp.UnimplementedGRPCServer
+	sink *sink
+}
+
+func (g *grpcLogs) Export(_ context.Context, request plogotlp.ExportRequest) (plogotlp.ExportResponse, error) {
+	return plogotlp.NewExportResponse(), g.sink.takeLogs(request.Logs())
+}
+
+// serveHTTP takes OTLP/HTTP until the end of the test, and returns the URL for the
+// exporter.
+func (s *sink) serveHTTP(t *testing.T, secure *tls.Config) string {
+	t.Helper()
+	listener, scheme := listen(t, "localhost:0"), "http://"
+	url := listener.Addr().String()
+	if secure != nil {
+		listener, scheme = tls.NewListener(listener, secure), "https://"
+	}
+	server := &http.Server{Handler: s}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		assert.ErrorIs(t, <-served, http.ErrServerClosed)
+	})
+	return scheme + url
+}
+
+// ServeHTTP answers a request as OTLP/HTTP lays down: an empty message is a success.
+func (s *sink) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
+	s.note(request.Header.Get("Content-Encoding"), request.TLS)
+	body, err := bodyOf(request)
+	if err == nil {
+		err = s.takeBody(request.URL.Path, body)
+	}
+	if err != nil {
+		http.Error(answer, err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer.Header().Set("Content-Type", "application/x-protobuf")
+}
+
+func bodyOf(request *http.Request) ([]byte, error) {
+	if request.Header.Get("Content-Encoding") == "" {
+		return io.ReadAll(request.Body)
+	}
+	unzipped, err := gzip.NewReader(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(unzipped)
+}
+
+func (s *sink) takeBody(path string, body []byte) error {
+	switch path {
+	case "/v1/traces":
+		request := ptraceotlp.NewExportRequest()
+		return errors.Join(request.UnmarshalProto(body), s.takeTraces(request.Traces()))
+	case "/v1/metrics":
+		request := pmetricotlp.NewExportRequest()
+		return errors.Join(request.UnmarshalProto(body), s.takeMetrics(request.Metrics()))
+	case "/v1/logs":
+		request := plogotlp.NewExportRequest()
+		return errors.Join(request.UnmarshalProto(body), s.takeLogs(request.Logs()))
+	default:
+		return errors.New("no such path")
+	}
+}
+
+// demanding is TLS that takes clients of an authority only.
+func demanding(certificate tls.Certificate, authority *x509.CertPool) *tls.Config {
+	return &tls.Config{
+		Certificates: []tls.Certificate{certificate},
+		ClientCAs:    authority,
+		ClientAuth:   tls.RequireAndVerifyClientCert,
+		MinVersion:   tls.VersionTLS13,
+	}
+}
