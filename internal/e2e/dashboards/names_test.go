@@ -27,7 +27,7 @@ type names map[string]map[string]bool
 
 func (n names) add(metric string, labels ...string) {
 	if n[metric] == nil {
-		n[metric] = map[string]bool{}
+		n[metric] = map[string]bool{"__name__": true}
 	}
 	for _, label := range labels {
 		n[metric][label] = true

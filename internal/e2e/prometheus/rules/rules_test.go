@@ -14,14 +14,14 @@ import (
 const (
 	usual   = 3 * time.Microsecond
 	many    = 1000
-	quiet   = 3 * time.Minute
-	lasting = 20 * time.Minute
+	quiet   = time.Minute
+	lasting = 12 * time.Minute
 )
 
-// faulty is a fleet of which all nodes but every tenth become slow on all rails, one
-// after another over a time, and stay so.
+// faulty is a fleet of which all nodes but every tenth become slow, one after
+// another over a time, and stay so.
 func faulty(spread time.Duration) fleet {
-	return fleet{nodes: many, rails: 2, at: func(node, _ int, after time.Duration) condition {
+	return fleet{nodes: many, rails: 1, at: func(node, _ int, after time.Duration) condition {
 		// 7 is prime to the number of nodes, so that neighbours are not next.
 		begins := quiet + spread*time.Duration(node*7%many)/many
 		return condition{usually: usual, slow: node%10 != 9 && after >= begins}
@@ -29,19 +29,19 @@ func faulty(spread time.Duration) fleet {
 }
 
 func TestHealthyFleetIsSilent(t *testing.T) {
-	healthy := fleet{nodes: many, rails: 2, at: func(int, int, time.Duration) condition { return condition{usually: usual} }}
-	assert.Empty(t, firing(evaluate(t, healthy, 10*time.Minute)))
+	healthy := fleet{nodes: 200, rails: 8, at: func(int, int, time.Duration) condition { return condition{usually: usual} }}
+	assert.Empty(t, firing(evaluate(t, healthy, 5*time.Minute)))
 }
 
 // A fault that all have in common pages a few times, and not once for each node. The
 // same alerts without inhibition and groups are many pages, so that it is these that
 // hold them back.
 func TestFabricFaultPagesAtMostFiveTimes(t *testing.T) {
-	for _, spread := range []time.Duration{0, 2 * time.Minute, 12 * time.Minute} {
+	for _, spread := range []time.Duration{0, 8 * time.Minute} {
 		t.Run("over "+spread.String(), func(t *testing.T) {
 			all := evaluate(t, faulty(spread), lasting)
 			fired := firing(all)
-			assert.Len(t, fired["RDMASlowWorkRequests"], many*9/10*2)
+			assert.Len(t, fired["RDMASlowWorkRequests"], many*9/10)
 			assert.Len(t, fired["RDMAFabricFault"], 1)
 
 			pages := to(notifications(t, shipped(t), all, lasting), "pager")
@@ -61,7 +61,7 @@ func TestFabricFaultPagesAtMostFiveTimes(t *testing.T) {
 			for _, route := range single.Route.Routes {
 				route.GroupByAll = true
 			}
-			assert.GreaterOrEqual(t, len(to(notifications(t, single, all, lasting), "pager")), many)
+			assert.GreaterOrEqual(t, len(to(notifications(t, single, all, lasting), "pager")), many*9/10)
 		})
 	}
 }
