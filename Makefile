@@ -11,7 +11,11 @@ export BENCH_SECONDS ?= 460
 # gotestsum says in the end what failed and what was skipped, and why.
 gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
-.PHONY: help demo verdicts verdicts-here test unit e2e backends browser lab generate check-generated build bench bench-go lint clean
+# Modules of their own whose tests need nothing but Go. They are not cached: go test
+# does not see that a file outside of the module changed.
+modules := cmd/rdmaradar internal/documents
+
+.PHONY: help demo verdicts verdicts-here test unit documents e2e backends browser lab generate check-generated build bench bench-go lint clean
 .PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
@@ -23,9 +27,11 @@ demo: check-demo setup-demo build verbsim ## watch slow work requests of a simul
 test: ## run the tiers unit, e2e, backends, browser, lab and verdicts-here, and print the time of each (root)
 	@scripts/tiers.sh build unit e2e backends browser lab verdicts-here
 
-unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector
+unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector, the documents
 	go vet ./...
 	$(gotestsum) --format pkgname -- -race -timeout 10m ./...
+	for module in $(modules); do (cd $$module && go vet ./... && \
+		go tool -modfile=$(CURDIR)/internal/tools/go.mod gotestsum --format pkgname -- -race -count 1 -timeout 10m ./...); done
 
 # Two tests at a time: most of a start is the kernel verifying programs, and the end
 # waits for it to let go of probes. Four at a time are a sixth faster on two CPUs, and
@@ -53,7 +59,7 @@ generate: setup-generate ## regenerate BPF objects, their Go bindings and the re
 check-generated: setup-generate ## fail when a committed generated file differs from what its source gives
 	@scripts/check-generated.sh
 
-build: ## build the collector distribution, bin/otelcol-rdma
+build: ## build the collector distribution, bin/otelcol-rdma, and the companion command, bin/rdmaradar
 	@scripts/build.sh
 
 verbsim: setup-demo ## build the simulated verbs provider and workload

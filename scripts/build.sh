@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds bin/otelcol-rdma from builder-config.yaml. The module is generated anew
-# each time, which is quick; what has not changed is not compiled again.
+# Builds bin/otelcol-rdma from builder-config.yaml, and bin/rdmaradar. The module is
+# generated anew each time, which is quick; what has not changed is not compiled again.
 set -euo pipefail
 
 dist=out/dist
@@ -32,3 +32,5 @@ mkdir -p bin/tools "$dist"
 generate
 check_ebpf_version
 CGO_ENABLED=0 go build -C "$dist" -trimpath -ldflags='-s -w' -o "$PWD/bin/otelcol-rdma" .
+echo "build: bin/rdmaradar"
+CGO_ENABLED=0 go build -C cmd/rdmaradar -trimpath -ldflags='-s -w' -o "$PWD/bin/rdmaradar" .

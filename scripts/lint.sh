@@ -31,7 +31,7 @@ require() {
 
 # Modules of their own.
 check_module() {
-	(cd "$1" && go tool -modfile=../tools/go.mod staticcheck -tags "$2" ./...)
+	(cd "$1" && go tool -modfile="$OLDPWD/internal/tools/go.mod" staticcheck -tags "${2:-}" ./...)
 }
 
 check_shell() {
@@ -51,6 +51,8 @@ for tags in '' e2e,lab; do
 done
 check_module internal/browser browser || failed=1
 check_module internal/e2e backends || failed=1
+check_module internal/documents || failed=1
+check_module cmd/rdmaradar || failed=1
 check_shell || failed=1
 check_c || failed=1
 exit "$failed"

@@ -27,8 +27,8 @@ for tier in "$@"; do
 		result=FAILED
 		broken+=("$tier")
 	fi
-	tests=$(grep '^DONE ' "$logs/$tier.log" | tail -n 1)
-	report+=("$(printf '%-13s %s in %4d s   %s' "$tier" "$result" $((SECONDS - begin)) "${tests#DONE }")")
+	tests=$(sed -n 's/^DONE //p' "$logs/$tier.log" | paste -sd '+')
+	report+=("$(printf '%-13s %s in %4d s   %s' "$tier" "$result" $((SECONDS - begin)) "${tests//+/ + }")")
 done
 
 for tier in "${broken[@]}"; do

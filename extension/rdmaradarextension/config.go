@@ -3,6 +3,7 @@ package rdmaradarextension
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -11,12 +12,17 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/config/configopaque"
+
+	"github.com/rdmaradar/rdmaradar/internal/radar"
 )
 
 const (
 	defaultEndpoint = "localhost:55690"
 	// minToken is the least length of a token that is configured.
 	minToken = 16
+	// maxSocketPath is the longest path that a socket can have: sun_path of unix(7), with
+	// the byte that ends it.
+	maxSocketPath = 107
 	// readLimit is how long a request may take to come in: anybody on the node may
 	// begin one and not end it.
 	readLimit = 10 * time.Second
@@ -33,6 +39,10 @@ type Config struct {
 	// AllowedHosts are names by which the page may be asked for besides those of the
 	// loopback interface and that of the endpoint, without ports. Default none.
 	AllowedHosts []string `mapstructure:"allowed_hosts"`
+	// Socket is the path of a socket that serves the same besides, without a token, to
+	// the user and the group that the collector runs as, and to root: for `rdmaradar
+	// top`. Default none.
+	Socket string `mapstructure:"socket"`
 
 	_ struct{}
 }
@@ -61,6 +71,9 @@ func (c *Config) Validate() error {
 		if host == "" || strings.ContainsAny(host, "/:* ") && net.ParseIP(host) == nil {
 			return fmt.Errorf("allowed_hosts has %q: set it to names or addresses without scheme and port, such as node-1.example.com", host)
 		}
+	}
+	if c.Socket != "" && (!filepath.IsAbs(c.Socket) || len(c.Socket) > maxSocketPath) {
+		return fmt.Errorf("socket is %q: set it to an absolute path of at most %d bytes, such as %s", c.Socket, maxSocketPath, radar.Socket)
 	}
 	return nil
 }

@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"net/http"
-	"os"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/extension"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
@@ -32,11 +27,10 @@ type radarExtension struct {
 	settings extension.Settings
 	token    string
 
-	server *http.Server
-	// closing ends the streams, which otherwise last as long as somebody looks;
-	// served is closed when the server has ended.
+	// servers are that of the page and that of the socket. closing ends their streams,
+	// which otherwise last as long as somebody looks.
+	servers []*running
 	closing context.CancelFunc
-	served  chan struct{}
 
 	mu    sync.Mutex
 	shown *radar.State
@@ -64,15 +58,19 @@ func (e *radarExtension) Start(ctx context.Context, host component.Host) error {
 	// Its metrics would carry each name by which it was asked for, also by those whom
 	// it refuses.
 	telemetry.MeterProvider = metricnoop.NewMeterProvider()
-	handler := newHandler(e.token, hostsOf(e.cfg), newSource(e.current, streaming.Done()))
+	pages := newPages(newSource(e.current, streaming.Done()))
+	handler := newHandler(e.token, hostsOf(e.cfg), pages)
 	server, err := e.cfg.HTTP.ToServer(ctx, host.GetExtensions(), telemetry, handler)
 	if err != nil {
 		closing()
 		return errors.Join(fmt.Errorf("set up the server of the radar page: %w", err), listener.Close())
 	}
-	e.server, e.closing, e.served = server, closing, make(chan struct{})
-	go e.serve(listener, host)
+	e.closing = closing
+	e.serve(server, listener, host)
 	e.settings.Logger.Info("The radar page is served; its URL is a secret.", e.where(listener.Addr())...)
+	if e.cfg.Socket != "" {
+		e.serveSocket(ctx, pages, host)
+	}
 	return nil
 }
 
@@ -87,29 +85,6 @@ func (e *radarExtension) cannotListen(err error) error {
 	}
 	return fmt.Errorf("listen on endpoint %s for the radar page: %w; set endpoint to another %s, or remove the extension",
 		e.cfg.HTTP.NetAddr.Endpoint, err, another)
-}
-
-// removeStale removes a socket that nobody listens on: a collector that was killed
-// leaves it, and the next one could not start.
-func removeStale(ctx context.Context, path string) {
-	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != fs.ModeSocket {
-		return
-	}
-	connection, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
-	switch {
-	case err == nil:
-		_ = connection.Close()
-	case errors.Is(err, syscall.ECONNREFUSED):
-		// What cannot be removed is told when it cannot be listened on.
-		_ = os.Remove(path)
-	}
-}
-
-func (e *radarExtension) serve(listener net.Listener, host component.Host) {
-	defer close(e.served)
-	if err := e.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		componentstatus.ReportStatus(host, componentstatus.NewPermanentErrorEvent(fmt.Errorf("serve the radar page: %w", err)))
-	}
 }
 
 // where tells where the page is. The port is that of the listener: 0 in the
@@ -134,7 +109,7 @@ func (e *radarExtension) where(listening net.Addr) []zap.Field {
 
 // Shutdown ends what is served, also while somebody looks.
 func (e *radarExtension) Shutdown(ctx context.Context) error {
-	if e.server == nil {
+	if e.closing == nil {
 		return nil
 	}
 	e.closing()
@@ -142,13 +117,11 @@ func (e *radarExtension) Shutdown(ctx context.Context) error {
 	// its end or the reload of its configuration.
 	ctx, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
-	err := e.server.Shutdown(ctx)
-	if err != nil {
-		// What did not end in time is cut off.
-		err = e.server.Close()
+	var failed []error
+	for _, server := range e.servers {
+		failed = append(failed, server.end(ctx))
 	}
-	<-e.served
-	return err
+	return errors.Join(failed...)
 }
 
 // Show shows the state of a receiver.

@@ -25,9 +25,8 @@ type handler struct {
 	pages http.Handler
 }
 
-// newHandler returns a handler for requests whose Host is one of hosts and whose
-// path begins with the token.
-func newHandler(token string, hosts map[string]bool, s *source) http.Handler {
+// newPages returns the page, its view and its stream.
+func newPages(s *source) http.Handler {
 	files, err := fs.Sub(web, "web")
 	if err != nil {
 		// The directory is a part of this package.
@@ -37,6 +36,12 @@ func newHandler(token string, hosts map[string]bool, s *source) http.Handler {
 	pages.Handle("/", http.FileServerFS(files))
 	pages.HandleFunc("/view", s.serveView)
 	pages.HandleFunc("/events", s.serveEvents)
+	return pages
+}
+
+// newHandler returns a handler for requests whose Host is one of hosts and whose
+// path begins with the token.
+func newHandler(token string, hosts map[string]bool, pages http.Handler) http.Handler {
 	return &handler{token: token, hosts: hosts, pages: http.StripPrefix("/"+token, pages)}
 }
 
@@ -49,14 +54,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this name is not one of the radar page: use localhost, or add it to allowed_hosts of rdma_radar", http.StatusMisdirectedRequest)
 	case !h.hasToken(r.URL.Path):
 		http.Error(w, "the address of the radar page, with its token, is in the log of the collector", http.StatusForbidden)
-	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "the radar page can be read, not changed", http.StatusMethodNotAllowed)
+	case !onlyReads(r.Method):
+		refuseMethod(w)
 	case r.URL.Path == "/"+h.token:
 		http.Redirect(w, r, "/"+h.token+"/", http.StatusMovedPermanently)
 	default:
 		h.pages.ServeHTTP(w, r)
 	}
+}
+
+func onlyReads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
+
+func refuseMethod(w http.ResponseWriter) {
+	w.Header().Set("Allow", "GET, HEAD")
+	http.Error(w, "the radar page can be read, not changed", http.StatusMethodNotAllowed)
 }
 
 // hasToken compares in a time that does not tell how much of the token was right.

@@ -25,12 +25,13 @@ func networkDelayCause() Cause {
 			"Other queue pairs to the same peer are not slow.",
 			"Pauses of an Ethernet port, or credits of an InfiniBand one, were not counted.",
 		},
-		CannotTell: "device, fabric and peer from one another: that takes the peer's view; of a poller that sleeps until it is told, a late completion from a late interrupt. It is never certain.",
-		Confirm:    "Measure the same path with `ib_write_lat` on another queue pair, from here and from a neighbour, and look at the queues of the switches between.",
-		Remedy:     "Compare with other peers: slow to one is that peer or the path to it, slow to all is this host's device or its first link.",
-		Source:     []string{"https://github.com/NVIDIA/nccl/issues/1453", "https://github.com/NVIDIA/nccl/issues/1378"},
-		Proven:     Executed,
-		judge:      judgeNetworkDelay,
+		CannotTell:   "device, fabric and peer from one another: that takes the peer's view; of a poller that sleeps until it is told, a late completion from a late interrupt. It is never certain.",
+		Confirm:      "Measure the same path with `ib_write_lat` on another queue pair, from here and from a neighbour, and look at the queues of the switches between.",
+		Remedy:       "Compare with other peers: slow to one is that peer or the path to it, slow to all is this host's device or its first link.",
+		Source:       []string{"https://github.com/NVIDIA/nccl/issues/1453", "https://github.com/NVIDIA/nccl/issues/1378"},
+		Proven:       Executed,
+		Consequences: []string{"send_queue_full", "send_queue_backlog"},
+		judge:        judgeNetworkDelay,
 	}
 }
 

@@ -11,9 +11,12 @@ import (
 // that is not overloaded.
 const crossing = 10 * time.Microsecond
 
+// numaMisplacement is the name of the cause.
+const numaMisplacement = "numa_misplacement"
+
 func numaMisplacementCause() Cause {
 	return Cause{
-		Name:    "numa_misplacement",
+		Name:    numaMisplacement,
 		Title:   "thread, memory or GPU far from the NIC",
 		Happens: "The thread that posts or polls runs on another NUMA node than the NIC's, or the GPU is behind another one: doorbells, completions and data cross the link between the nodes. That costs a little always, and much when the link is busy.",
 		Needs:   "the NUMA nodes of the NIC and of the CPUs where the threads ran, or the GPU's place",
@@ -24,7 +27,7 @@ func numaMisplacementCause() Cause {
 		},
 		Against: []string{
 			"Threads and GPU are on the NIC's node.",
-			"The requests are late by much more than a crossing takes, or the threads have not moved, and the NIC did not wait for PCIe: possible at most.",
+			"The requests are late by much more than a crossing takes, or the threads have not moved, and the NIC did not wait for PCIe: possible at most, and where both is so, a remark beside what else is the cause.",
 			"The poller was off its CPU, or polls found completions late for other reasons.",
 		},
 		CannotTell:   "where the buffers in host memory are; whether a thread that moved was near before; and a placement that is always so explains no sudden change. It is never more than possible where the NIC did not wait for PCIe.",
@@ -46,7 +49,8 @@ func judgeNUMAMisplacement(b *Burst) Judgement {
 		return c.not()
 	}
 	late := median(c.delays)
-	if moved := c.migrations(); moved > 0 && len(c.delays) > 0 && late <= crossing {
+	moved := c.migrations() > 0
+	if moved && len(c.delays) > 0 && late <= crossing {
 		c.supports("delay", "requests were late by %s, as a crossing makes them, and the poller had moved", short(late))
 		c.misses(Possible, "whether the poller was near the NIC before it moved")
 		return c.is(Possible, 1)
@@ -56,7 +60,11 @@ func judgeNUMAMisplacement(b *Burst) Judgement {
 		return stalled.is(Likely, explains)
 	}
 	// What is always so is a part of what is normal.
-	c.opposes(Possible, "delay", "requests were late by %s, and the threads had not moved", short(late))
+	if !moved && late > crossing {
+		c.opposes(None, "delay", "requests were late by %s, and the threads had not moved", short(late))
+		return c.not()
+	}
+	c.opposes(Possible, "delay", "requests were late by %s", short(late))
 	return c.is(Possible, 0)
 }
 
@@ -83,19 +91,26 @@ func (c *networkCase) noteMisplaced() bool {
 		}
 		return far
 	}
-	for _, of := range []struct {
-		name   string
-		thread func(*verbs.Completion) verbs.Thread
-	}{
-		{"poller", func(r *verbs.Completion) verbs.Thread { return r.Poller }},
-		{"poster", func(r *verbs.Completion) verbs.Thread { return r.Poster }},
-	} {
+	for _, of := range threadsOfRequests() {
 		if node, ok := c.farNode(of.thread); ok {
 			c.supports(of.name+".node", "the %s ran on NUMA node %d, the NIC is on %d", of.name, node, *c.Device.NUMANode)
 			far = true
 		}
 	}
 	return far
+}
+
+// threadOfRequests is one of the threads that have to do with a request.
+type threadOfRequests struct {
+	name   string
+	thread func(*verbs.Completion) verbs.Thread
+}
+
+func threadsOfRequests() []threadOfRequests {
+	return []threadOfRequests{
+		{"poller", func(r *verbs.Completion) verbs.Thread { return r.Poller }},
+		{"poster", func(r *verbs.Completion) verbs.Thread { return r.Poster }},
+	}
 }
 
 // farNode is the node on which a thread ran for all slow requests, if it is known

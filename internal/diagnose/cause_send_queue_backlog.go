@@ -19,7 +19,7 @@ func sendQueueBacklogCause() Cause {
 		},
 		Against: []string{
 			"Runs as long as these used to be fast.",
-			"A request was slow by itself, at the head of the queue: its cause is that of all behind it.",
+			"A request was slow by itself, at the head of the queue: its cause is that of all that waited for it, and their time is not counted.",
 			"The other queue pairs to the same peer are slow as well.",
 		},
 		CannotTell: "a process that posts much at once from a path whose rate is limited or whose delay has grown: in both, a deep queue moves on in small steps. Without long unsignaled runs it is never more than possible.",
@@ -39,13 +39,13 @@ func judgeSendQueueBacklog(b *Burst) Judgement {
 	if runs := b.runLateness(); runs.grade() >= Likely {
 		return judgeUnsignaledRun(b, runs)
 	}
-	l := b.queueLateness()
+	l := b.backlogLateness()
 	o := gradedBy(l)
 	if o.Confidence == None {
 		return o.Judgement
 	}
 	o.limit(Possible)
-	o.supports("stage.queue", "%s of the excess time passed behind earlier work of the queue pair", percent(l.Explains()))
+	o.supports("stage.queue", "%s of the excess time passed behind earlier work of the queue pair, which moved on", percent(l.Explains()))
 	o.weighHead(b)
 	o.weighPath(b)
 	return o.Judgement

@@ -1,5 +1,7 @@
 package diagnose
 
+import "time"
+
 func sendQueueFullCause() Cause {
 	return Cause{
 		Name:    "send_queue_full",
@@ -38,6 +40,7 @@ func judgeSendQueueFull(b *Burst) Judgement {
 		return o.Judgement
 	}
 	o.limit(Likely)
+	o.Explains = b.backlogLateness().Explains()
 	if b.Rejected > 0 {
 		o.supports("posts.rejected", "the provider refused %s because the Send Queue was full", amount(float64(b.Rejected), "post"))
 	} else {
@@ -86,12 +89,15 @@ func (b *Burst) sendLimit() uint32 {
 	return b.Slow[0].Setup.SendLimit
 }
 
-// weighHead looks for a request that was slow by itself: what is behind it waits
-// for its reason.
+// weighHead looks for requests that were slow by themselves: what is behind them waits
+// for their reason.
 func (o *opinion) weighHead(b *Burst) {
-	if own, slow := b.slowHead(); slow {
-		o.Explains = 0
-		o.opposes(Possible, "stage.head", "at the head of the queue a request took %s by itself: what is behind it inherits its cause", short(own))
+	var longest time.Duration
+	for _, head := range b.slowHeads() {
+		longest = max(longest, alone(head))
+	}
+	if longest > 0 {
+		o.opposes(Possible, "stage.head", "at the head of the queue a request took %s by itself: what is behind it inherits its cause", short(longest))
 	}
 }
 

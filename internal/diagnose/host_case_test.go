@@ -203,8 +203,39 @@ func itsTurn(i *Idle) { i.LastReceive = i.Since + 20_000 }
 func peersTurn(i *Idle) { i.LastReceive = i.Since - 20_000 }
 
 // backlog is a burst of requests posted to a queue of that depth, which moved on.
-func backlog(depth uint32) *Burst {
-	return slowOnes(20, stages{verbs.StageSubmit: 400 * usec, verbs.StageCompletion: 4 * usec}, func(c *verbs.Completion) { c.Outstanding = depth })
+func backlog(depth uint32, edits ...func(*verbs.Completion)) *Burst {
+	edits = append(edits, func(c *verbs.Completion) { c.Outstanding = depth })
+	return slowOnes(20, stages{verbs.StageSubmit: 400 * usec, verbs.StageCompletion: 4 * usec}, edits...)
+}
+
+// headOf has a request take so long once nothing is before it, of which the port needed
+// so much, where so much is normal.
+func headOf(own, busy, normal time.Duration) func(*verbs.Completion) {
+	return func(c *verbs.Completion) {
+		c.Stages[verbs.StageCompletion] = own
+		c.Delivered = c.Posted + uint64(queued(c)+own)
+		c.Busy, c.Threshold = busy, normal
+	}
+}
+
+// slowToo adds a request that was slow by itself, before all others.
+func slowToo(own time.Duration) func(*Burst) {
+	return func(b *Burst) {
+		head := slowOne(b.Start-uint64(own)-1000, unlooked(own))
+		b.Slow = append([]verbs.Completion{head}, b.Slow...)
+	}
+}
+
+// backlogOf is a burst of requests posted at the same time, each of which took that long
+// once those before it were complete.
+func backlogOf(n int, each time.Duration) *Burst {
+	b := slowOnes(n, unlooked(each))
+	for i := range b.Slow {
+		c := &b.Slow[i]
+		c.Posted, c.Delivered = b.Start, b.Start+uint64(i+1)*uint64(each)
+		c.Stages[verbs.StageSubmit] = time.Duration(i) * each
+	}
+	return b
 }
 
 // backlogBehind is a burst of requests posted at the same time, of which the first

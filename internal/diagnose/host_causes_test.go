@@ -280,17 +280,20 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 			"the poller was preempted, so it filled": {
 				with(backlogBehind(late(4*msec), verbs.Scheduling{Runnable: 4 * msec, Instead: hog}), rejects), "poller_preempted", None,
 			},
-			"one request was slow, so it filled": {with(backlogBehind(unlooked(4*msec), verbs.Scheduling{}), rejects), "send_queue_full", Possible},
+			"one request was slow, so it filled": {with(backlogBehind(unlooked(4*msec), verbs.Scheduling{}), rejects), "network_delay", Possible},
 		},
 	},
 	"send_queue_backlog": {
 		is: map[string]hostCase{
-			"deep":                       {backlog(100), "send_queue_backlog", Possible},
-			"a long unsignaled run":      {slowOnes(5, unlooked(400*usec), run(64)), "send_queue_backlog", Likely},
-			"a longer run than before":   {with(slowOnes(5, unlooked(400*usec), run(64)), usualRun(4)), "send_queue_backlog", Likely},
-			"runs that never were fast":  {with(slowOnes(5, unlooked(400*usec), run(64)), usualRun(64), func(b *Burst) { b.Baseline.Median = 300 * usec }), "send_queue_backlog", Likely},
-			"polls found nothing":        {with(slowOnes(5, lookedAt(usec, 0, 4*msec, usec), run(100)), usualRun(4), quiet), "send_queue_backlog", Likely},
-			"a long run, who else knows": {with(slowOnes(5, unlooked(400*usec), run(64)), func(b *Burst) { b.Neighbours = Neighbours{} }), "send_queue_backlog", Possible},
+			"deep":                                   {backlog(100), "send_queue_backlog", Possible},
+			"deep, and one other was slow by itself": {with(backlog(100), slowToo(2*msec)), "send_queue_backlog", Possible},
+			"deep, and the port needed time for each": {backlog(100, headOf(100*usec, 300*usec, 50*usec)), "send_queue_backlog", Possible},
+			"deep, none takes longer than is normal":  {backlog(100, headOf(100*usec, 0, 200*usec)), "send_queue_backlog", Possible},
+			"a long unsignaled run":                   {slowOnes(5, unlooked(400*usec), run(64)), "send_queue_backlog", Likely},
+			"a longer run than before":                {with(slowOnes(5, unlooked(400*usec), run(64)), usualRun(4)), "send_queue_backlog", Likely},
+			"runs that never were fast":               {with(slowOnes(5, unlooked(400*usec), run(64)), usualRun(64), func(b *Burst) { b.Baseline.Median = 300 * usec }), "send_queue_backlog", Likely},
+			"polls found nothing":                     {with(slowOnes(5, lookedAt(usec, 0, 4*msec, usec), run(100)), usualRun(4), quiet), "send_queue_backlog", Likely},
+			"a long run, who else knows":              {with(slowOnes(5, unlooked(400*usec), run(64)), func(b *Burst) { b.Neighbours = Neighbours{} }), "send_queue_backlog", Possible},
 		},
 		isNot: map[string]hostCase{
 			"at the head":                    {slowOnes(5, unlooked(400*usec)), Unknown, None},
@@ -303,6 +306,16 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 		},
 		looksLike: map[string]hostCase{
 			"full": {with(backlog(128), rejects), "send_queue_full", Possible},
+			"one was slow, all others waited for it": {
+				with(backlogBehind(unlooked(4*msec), verbs.Scheduling{}), quiet), "network_delay", None,
+			},
+			"polls found nothing for the one that others waited for": {
+				with(backlogBehind(lookedAt(usec, 0, 4*msec, usec), verbs.Scheduling{}), quiet), "network_delay", None,
+			},
+			"nobody looked, and others waited for it": {
+				with(backlogBehind(unlooked(4*msec), verbs.Scheduling{}), func(b *Burst) { b.Neighbours.ActiveOfCQ = 0 }), Unknown, None,
+			},
+			"each was slow, one after the other": {backlogOf(5, 4*msec), "", None},
 			"a longer path, and runs as long as before": {
 				with(slowOnes(5, lookedAt(usec, 0, 4*msec, usec), run(100)), usualRun(100), quiet), Unknown, None,
 			},

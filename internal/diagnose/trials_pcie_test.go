@@ -138,6 +138,7 @@ func numaTrials() trials {
 			{name: "the same node", burst: after(by, far, func(b *Burst) { b.Device.Nodes = func(uint32) (int, bool) { return 0, true } }), counters: mlx5()},
 			{name: "nodes not known", burst: after(by, far, func(b *Burst) { b.Device.Nodes = func(uint32) (int, bool) { return 0, false } }), counters: mlx5()},
 			{name: "soft-RoCE has no node", burst: by, counters: softRoCE()},
+			{name: "late by much more, and not moved", burst: after(slowBy(100, 2*time.Millisecond), far), counters: inPort("port_xmit_data", 1e9)},
 			{name: "the GPU is near", burst: after(by, func(b *Burst) { b.Device.GPU = fabric.RelationPXB }), counters: mlx5()},
 		},
 		lookalikes: []trial{

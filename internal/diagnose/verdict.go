@@ -1,6 +1,9 @@
 package diagnose
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Confidence says how sure a verdict is.
 type Confidence uint8
@@ -65,7 +68,8 @@ type Verdict struct {
 	// For and Against are the evidence, Missing what would tell more.
 	For, Against []Evidence
 	Missing      []string
-	// Remedy is one sentence on what to do, "" of the unknown cause.
+	// Remedy is a sentence on what to do, and one on threads that are far from the NIC;
+	// "" where there is nothing to say.
 	Remedy string
 	// Others are the causes that something speaks for as well, the best first.
 	Others []string
@@ -81,7 +85,7 @@ type Verdict struct {
 func Judge(b *Burst, causes []Cause) Verdict {
 	ranked := judgeAll(b, causes)
 	if len(ranked) == 0 {
-		return Verdict{Cause: Unknown, Missing: missingOf(b, causes)}
+		return Verdict{Cause: Unknown, Missing: missingOf(b, causes), Remedy: b.placementRemark()}
 	}
 	best := foremost(ranked)
 	verdict := Verdict{
@@ -90,6 +94,9 @@ func Judge(b *Burst, causes []Cause) Verdict {
 	}
 	if verdict.Remedy == "" {
 		verdict.Remedy = best.cause.Remedy
+	}
+	if remark := b.placementRemark(); remark != "" && best.cause.Name != numaMisplacement {
+		verdict.Remedy = strings.TrimSuffix(verdict.Remedy, ".") + ". " + remark
 	}
 	for _, other := range ranked {
 		if other.cause == best.cause || best.bringsAbout(other) {

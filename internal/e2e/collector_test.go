@@ -82,14 +82,14 @@ func (a *agent) end() {
 // file is what the collector's file exporter wrote.
 func (a *agent) file() string { return filepath.Join(a.directory, "out.jsonl") }
 
-// own returns the sum of one of the collector's own metrics over the series of an
-// exporter.
-func (a *agent) own(name, exporter string) float64 {
+// own returns the sum of one of the collector's own metrics over the series with that
+// value of a label.
+func (a *agent) own(name, label, value string) float64 {
 	a.t.Helper()
 	response, err := http.Get(fmt.Sprintf("http://localhost:%d/metrics", a.port))
 	require.NoError(a.t, err)
 	defer func() { _ = response.Body.Close() }()
 	all, err := otlp.ReadPrometheus(response.Body)
 	require.NoError(a.t, err)
-	return all.Total(otlp.Match{Metric: name, Attributes: map[string]string{"exporter": exporter}})
+	return all.Total(otlp.Match{Metric: name, Attributes: map[string]string{label: value}})
 }

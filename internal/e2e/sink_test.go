@@ -9,8 +9,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 
@@ -35,44 +37,53 @@ import (
 type sink struct {
 	mu       sync.Mutex
 	requests []string
-	spans    int
+	// ids are those of the spans among them.
+	ids map[string]bool
 	// ways are the compressions in which requests came, clients the names in the
 	// certificates of who sent them.
 	ways, clients map[string]bool
 }
 
-func newSink() *sink { return &sink{ways: map[string]bool{}, clients: map[string]bool{}} }
-
-// received returns the requests so far and the number of spans in them.
-func (s *sink) received() (requests []string, spans int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]string(nil), s.requests...), s.spans
+func newSink() *sink {
+	return &sink{ids: map[string]bool{}, ways: map[string]bool{}, clients: map[string]bool{}}
 }
 
-func (s *sink) take(text []byte, err error, spans int) error {
+// received returns the requests so far.
+func (s *sink) received() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// spans returns the ids of the spans so far.
+func (s *sink) spans() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.ids)
+}
+
+func (s *sink) take(text []byte, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
 		s.requests = append(s.requests, string(text))
-		s.spans += spans
 	}
 	return err
 }
 
 func (s *sink) takeTraces(data ptrace.Traces) error {
-	text, err := (&ptrace.JSONMarshaler{}).MarshalTraces(data)
-	return s.take(text, err, data.SpanCount())
+	s.mu.Lock()
+	addSpans(s.ids, data)
+	s.mu.Unlock()
+	return s.take((&ptrace.JSONMarshaler{}).MarshalTraces(data))
 }
 
 func (s *sink) takeMetrics(data pmetric.Metrics) error {
-	text, err := (&pmetric.JSONMarshaler{}).MarshalMetrics(data)
-	return s.take(text, err, 0)
+	return s.take((&pmetric.JSONMarshaler{}).MarshalMetrics(data))
 }
 
 func (s *sink) takeLogs(data plog.Logs) error {
-	text, err := (&plog.JSONMarshaler{}).MarshalLogs(data)
-	return s.take(text, err, 0)
+	return s.take((&plog.JSONMarshaler{}).MarshalLogs(data))
 }
 
 // note remembers how a request came.

@@ -114,8 +114,8 @@ func (r *Reader) DeviceNode(name string) (int, bool) {
 	if !isName(name) {
 		return 0, false
 	}
-	pci, _ := pciFunction(physicalDevice(r.devicePath(name)))
-	node := numaNode(pci)
+	path := r.devicePath(name)
+	node := r.nodeOf(path, physicalDevice(path))
 	if node == nil {
 		return 0, false
 	}
@@ -140,17 +140,27 @@ func (r *Reader) device(name string) (Device, error) {
 	if err != nil {
 		err = fmt.Errorf("read the ports of RDMA device %s: %w", name, err)
 	}
-	pci, address := pciFunction(physical)
+	_, address := pciFunction(physical)
 	return Device{
 		Name:       name,
 		NodeGUID:   knownGUID(optional(path, "node_guid")),
 		Firmware:   optional(path, "fw_ver"),
 		Board:      optional(path, "board_id"),
 		PCIAddress: address,
-		NUMANode:   numaNode(pci),
+		NUMANode:   r.nodeOf(path, physical),
 		Bond:       r.bondOf(ports),
 		Ports:      ports,
 	}, err
+}
+
+// nodeOf is the NUMA node of the hardware of a device. Soft-RoCE has none of its own, and
+// is where its network interface is.
+func (r *Reader) nodeOf(path, physical string) *int {
+	if parent := optional(path, "parent"); physical == "" && isName(parent) {
+		physical = physicalDevice(r.netPath(parent))
+	}
+	pci, _ := pciFunction(physical)
+	return numaNode(pci)
 }
 
 // knownGUID returns a GUID, "" for the one of zeros that stands for none.

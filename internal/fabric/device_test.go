@@ -161,7 +161,14 @@ func TestDeviceNodeAsksNoFirmware(t *testing.T) {
 		class/infiniband/dev0/device -> ../../../devices/pci/0000:01:00.0
 		devices/pci/0000:01:00.0/numa_node = 1
 		class/infiniband/dev0/ports/1/link_layer = InfiniBand
-		class/infiniband/soft/ports/1/link_layer = Ethernet`)
+		class/infiniband/soft/ports/1/link_layer = Ethernet
+		class/infiniband/soft/parent = veth0
+		class/net/veth0/mtu = 1500
+		class/infiniband/rxe0/parent = eth0
+		class/net/eth0/device -> ../../../devices/pci/0000:40:01.0/virtio3
+		devices/pci/0000:40:01.0/numa_node = 1
+		devices/pci/0000:40:01.0/virtio3/status = 0x0f
+		class/infiniband/astray/parent = ../eth0`)
 	for _, attribute := range []string{"state", "phys_state", "lid", "rate"} {
 		require.NoError(t, syscall.Mkfifo(filepath.Join(reader.devicePath("dev0"), "ports", "1", attribute), 0o600))
 	}
@@ -169,7 +176,14 @@ func TestDeviceNodeAsksNoFirmware(t *testing.T) {
 		name string
 		node int
 		ok   bool
-	}{{"dev0", 1, true}, {"soft", 0, false}, {"none", 0, false}, {"../dev0", 0, false}} {
+	}{
+		{"dev0", 1, true},
+		{"soft", 0, false},
+		{"rxe0", 1, true},
+		{"astray", 0, false},
+		{"none", 0, false},
+		{"../dev0", 0, false},
+	} {
 		node, ok := reader.DeviceNode(test.name)
 		assert.Equal(t, test.ok, ok, test.name)
 		assert.Equal(t, test.node, node, test.name)

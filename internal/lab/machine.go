@@ -34,7 +34,17 @@ type Machine struct {
 	Timeout time.Duration
 	// MemoryMiB is the guest's memory, 1024 when 0.
 	MemoryMiB int
+	// TwoNodes gives it a second NUMA node, without a CPU, and two network interfaces that
+	// are wired to one another: see FarMAC.
+	TwoNodes bool
 }
+
+// The hardware addresses of the network interfaces of a machine with two NUMA nodes: the
+// far one is on the second node, the near one has none.
+const (
+	FarMAC  = "52:54:00:00:00:01"
+	NearMAC = "52:54:00:00:00:02"
+)
 
 // DeadGuestError says that the guest ended, or was ended, before its command
 // did.
@@ -144,9 +154,28 @@ func (m Machine) arguments(cache *Cache, control string) []string {
 		"-drive", "file=" + cache.rootImage() + ",format=raw,if=virtio,snapshot=on",
 		"-append", "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off nokaslr",
 	}
+	if m.TwoNodes {
+		args = append(args, twoNodes(memory)...)
+	}
 	args = append(args, share("modules", files.modules, ",readonly=on")...)
 	args = append(args, share("share", m.Share, "")...)
 	return append(args, share("control", control, "")...)
+}
+
+// twoNodes divides the memory between two nodes.
+func twoNodes(memoryMiB int) []string {
+	near := memoryMiB / 2
+	return []string{
+		"-object", fmt.Sprintf("memory-backend-ram,id=near-memory,size=%dM", near),
+		"-object", fmt.Sprintf("memory-backend-ram,id=far-memory,size=%dM", memoryMiB-near),
+		"-numa", "node,nodeid=0,cpus=0,memdev=near-memory",
+		"-numa", "node,nodeid=1,memdev=far-memory",
+		"-device", "pxb-pcie,id=far,bus_nr=128,bus=pcie.0,numa_node=1",
+		"-netdev", "hubport,id=far-wire,hubid=0",
+		"-netdev", "hubport,id=near-wire,hubid=0",
+		"-device", "virtio-net-pci,netdev=far-wire,bus=far,romfile=,mac=" + FarMAC,
+		"-device", "virtio-net-pci,netdev=near-wire,romfile=,mac=" + NearMAC,
+	}
 }
 
 func share(tag, path, extra string) []string {

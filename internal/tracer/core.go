@@ -125,7 +125,7 @@ func kprobeError(function string, err error) error {
 	if !errors.Is(err, os.ErrPermission) {
 		return err
 	}
-	held, errHeld := heldCapabilities("/proc/self/status")
+	held, errHeld := HeldCapabilities("/proc/self/status")
 	if errHeld != nil {
 		return errors.Join(err, errHeld)
 	}

@@ -189,7 +189,7 @@ func TestHeldCapabilities(t *testing.T) {
 	if err := os.WriteFile(path, []byte("Name:\tx\nCapEff:\t000000c000080004\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	held, err := heldCapabilities(path)
+	held, err := HeldCapabilities(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestHeldCapabilities(t *testing.T) {
 	if err := os.WriteFile(path, []byte("CapEff:\tnonsense\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := heldCapabilities(path); err == nil {
+	if _, err := HeldCapabilities(path); err == nil {
 		t.Error("nonsense was read as capabilities")
 	}
 }
@@ -212,7 +212,7 @@ func TestOlder(t *testing.T) {
 	for release, want := range map[string]bool{
 		"5.14.0-427.el9": true, "5.15.0-105-generic": false, "6.1.0-40-amd64": false, "4.19.0": true, "nonsense": false,
 	} {
-		if got := older(release, 5, 15); got != want {
+		if got := OlderKernel(release, 5, 15); got != want {
 			t.Errorf("%s older than 5.15: %v", release, got)
 		}
 	}

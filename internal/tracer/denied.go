@@ -14,15 +14,6 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/provider"
 )
 
-// missedWithout says what is not seen without the capabilities that seeing every
-// process takes.
-var missedWithout = map[string]string{
-	"CAP_SYS_PTRACE": "verbs libraries that only processes of other users have loaded, as in containers, and programs with libibverbs linked in " +
-		"are not found and not traced; " +
-		"of processes of other users no service name, rank or job is known",
-	"CAP_DAC_READ_SEARCH": "verbs libraries in directories that only their owner may enter are not traced",
-}
-
 // denials keeps what could not be looked into for lack of permission, and says
 // so once for each capability: hundreds of processes lack the same. It is safe
 // for concurrent use.
@@ -53,17 +44,16 @@ func (d *denials) note(err error) bool {
 		return true
 	}
 	d.said[denied.Capability] = true
-	missed, needed := missedWithout[denied.Capability]
 	switch {
 	case d.held[denied.Capability]:
 		// Such as a network file system that does not trust root.
 		d.log.Warn("verbs libraries are not traced where a file system or security module denies access in spite of "+denied.Capability+
 			"; let root read them there (no root_squash, an allowing policy), or have the library on a local file system",
 			"first", denied.Path, "error", denied.Err)
-	case needed:
+	case denied.Capability == "CAP_SYS_PTRACE", denied.Capability == "CAP_DAC_READ_SEARCH":
 		d.missing = append(d.missing, denied.Capability)
 		d.first = cmp.Or(d.first, error(&fs.PathError{Op: denied.Op, Path: denied.Path, Err: denied.Err}))
-		d.log.Warn("not everything can be seen without "+denied.Capability+": "+missed, "error", denied)
+		d.log.Warn("not everything can be seen without "+denied.Capability+": "+capabilityNamed(denied.Capability).Without, "error", denied)
 	default:
 		d.log.Info("verbs libraries that were deleted or replaced while a process uses them are not found", "error", denied)
 	}

@@ -4,27 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
 )
-
-// Capabilities by their bit in /proc/self/status
-// (include/uapi/linux/capability.h).
-var capabilityBits = []struct {
-	name string
-	bit  uint
-}{
-	{"CAP_DAC_READ_SEARCH", 2},
-	{"CAP_SYS_PTRACE", 19},
-	{"CAP_SYS_ADMIN", 21},
-	{"CAP_PERFMON", 38},
-	{"CAP_BPF", 39},
-}
 
 // linkKind is how uprobes are attached.
 type linkKind string
@@ -37,20 +21,20 @@ const (
 	linkPerfEvent linkKind = "perf_event"
 )
 
-// minimumKernel is the first release with bpf_get_attach_cookie, which tells
-// the libraries apart.
-const minimumKernel = "5.15"
+// MinimumKernel is the first release with bpf_get_attach_cookie, which tells the
+// libraries apart.
+const MinimumKernel = "5.15"
 
 // preflight says how to attach, or what is missing, before anything is loaded.
 func preflight() (linkKind, error) {
 	release := kernelRelease()
-	if older(release, 5, 15) {
-		return "", &KernelError{Need: "the BPF features of Linux " + minimumKernel, Release: release}
+	if OlderKernel(release, 5, 15) {
+		return "", &KernelError{Need: "the BPF features of Linux " + MinimumKernel, Release: release}
 	}
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
 		return "", &KernelError{Need: "its own type information (CONFIG_DEBUG_INFO_BTF)", Release: release, Err: err}
 	}
-	held, err := heldCapabilities("/proc/self/status")
+	held, err := HeldCapabilities("/proc/self/status")
 	if err != nil {
 		return "", err
 	}
@@ -72,40 +56,6 @@ func preflight() (linkKind, error) {
 	return linkPerfEvent, nil
 }
 
-func missingFor(held map[string]bool, names ...string) []string {
-	var missing []string
-	for _, name := range names {
-		if !held[name] {
-			missing = append(missing, name)
-		}
-	}
-	return missing
-}
-
-// heldCapabilities reads the effective capabilities from a status file of /proc.
-func heldCapabilities(path string) (map[string]bool, error) {
-	text, err := os.ReadFile(filepath.Clean(path))
-	if err != nil {
-		return nil, fmt.Errorf("reading own capabilities: %w", err)
-	}
-	for line := range strings.Lines(string(text)) {
-		value, ok := strings.CutPrefix(line, "CapEff:")
-		if !ok {
-			continue
-		}
-		bits, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-		if err != nil {
-			return nil, fmt.Errorf("reading own capabilities from %s: %w", path, err)
-		}
-		held := make(map[string]bool, len(capabilityBits))
-		for _, c := range capabilityBits {
-			held[c.name] = bits&(1<<c.bit) != 0
-		}
-		return held, nil
-	}
-	return nil, fmt.Errorf("reading own capabilities: no CapEff line in %s", path)
-}
-
 func kernelRelease() string {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
@@ -114,9 +64,9 @@ func kernelRelease() string {
 	return unix.ByteSliceToString(name.Release[:])
 }
 
-// older reports whether a release such as "6.1.0-40-amd64" is before
+// OlderKernel reports whether a release such as "6.1.0-40-amd64" is before
 // major.minor; a release that cannot be read is not.
-func older(release string, major, minor int) bool {
+func OlderKernel(release string, major, minor int) bool {
 	var x, y int
 	if n, err := fmt.Sscanf(release, "%d.%d", &x, &y); n != 2 || err != nil {
 		return false

@@ -116,7 +116,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 	if err := checkPIDNamespace(cfg.Root); err != nil {
 		return nil, err
 	}
-	held, err := heldCapabilities("/proc/self/status")
+	held, err := HeldCapabilities("/proc/self/status")
 	if err != nil {
 		return nil, err
 	}

@@ -21,19 +21,19 @@ func hog(ctx context.Context, workload *launch.Child) (func() error, error) {
 	if err := setAffinity(workload.PID, &one); err != nil {
 		return nil, err
 	}
-	return burn(ctx, outDirectory, "nice", "-n", "-15", "taskset", "-c", "0")
+	return runBeside(ctx, filepath.Join(outDirectory, "hog.log"),
+		"nice", "-n", "-15", "taskset", "-c", "0", "sh", "-c", "while :; do :; done")
 }
 
-// burn runs a busy program, behind the words of another command, until it is undone.
-func burn(ctx context.Context, out string, before ...string) (undo func() error, err error) {
-	words := append(before, "sh", "-c", "while :; do :; done")
-	busy, err := launch.Start(ctx, filepath.Join(out, "hog.log"), words[0], words[1:]...)
+// runBeside runs a program until it is undone.
+func runBeside(ctx context.Context, log string, words ...string) (undo func() error, err error) {
+	beside, err := launch.Start(ctx, log, words[0], words[1:]...)
 	if err != nil {
 		return nil, err
 	}
 	return func() error {
-		busy.Stop()
-		_ = busy.Wait() // It ends by a signal.
+		beside.Stop()
+		_ = beside.Wait() // It ends by a signal.
 		return nil
 	}, nil
 }

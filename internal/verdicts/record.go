@@ -13,9 +13,9 @@ type record struct {
 	body                             string
 	// worst is the longest that one of its requests took.
 	worst time.Duration
-	// began is when the first of its requests was posted, came when it was in the
-	// file.
-	began, came time.Time
+	// began is when the first of its requests was posted, ended when the last one was
+	// delivered, came when it was in the file.
+	began, ended, came time.Time
 }
 
 const eventVerdict = "rdma.verdict"
@@ -57,6 +57,10 @@ func recordOf(r plog.LogRecord, came time.Time) (record, error) {
 	if err != nil {
 		return record{}, fmt.Errorf("when the incident of a verdict began: %w", err)
 	}
+	ended, err := time.Parse(time.RFC3339Nano, text("rdma.incident.last_time"))
+	if err != nil {
+		return record{}, fmt.Errorf("when the incident of a verdict ended: %w", err)
+	}
 	var worst time.Duration
 	if v, ok := r.Attributes().Get("rdma.incident.worst_duration"); ok {
 		worst = time.Duration(v.Double() * 1e9)
@@ -65,7 +69,7 @@ func recordOf(r plog.LogRecord, came time.Time) (record, error) {
 		device: text("rdma.device.name"), cause: text("rdma.slow.cause"),
 		confidence: text("rdma.verdict.confidence"), state: text("rdma.incident.state"),
 		body: r.Body().AsString(), worst: worst,
-		began: began, came: came,
+		began: began, ended: ended, came: came,
 	}, nil
 }
 

@@ -69,7 +69,7 @@ func shuffleGuest(ctx context.Context, played choice, runs, seed uint64) ([]*out
 		return nil, err
 	}
 	status, err := lab.Machine{
-		Kernel: line, Share: share, MemoryMiB: rxeMemoryMiB, Console: os.Stdout,
+		Kernel: line, Share: share, MemoryMiB: rxeMemoryMiB, TwoNodes: true, Console: os.Stdout,
 		Timeout: rxeBootLimit + time.Duration(runs)*rxeShuffleLimit,
 		Command: lab.Quote([]string{
 			"./verdicts", "-guest", "/mnt", "-only", played.match.String(),
@@ -105,6 +105,7 @@ func prepareShare(ctx context.Context, directory string) (string, error) {
 		lab.BuildStatic(ctx, ".", share, "verdicts", "./internal/verdicts"),
 		lab.BuildVerbsProgram(ctx, ".", share, "pair"),
 		lab.BuildVerbsProgram(ctx, ".", share, "stalls"),
+		lab.BuildVerbsProgram(ctx, ".", share, "hog"),
 		lab.CopyExecutable(collectorPath, filepath.Join(share, "otelcol-rdma")),
 		lab.CopyExecutable("internal/verdicts/collector_rxe.yaml", filepath.Join(share, "collector.yaml")),
 	)

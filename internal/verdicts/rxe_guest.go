@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/rdmaradar/rdmaradar/internal/lab"
 	"github.com/rdmaradar/rdmaradar/internal/lab/wire"
 	"github.com/rdmaradar/rdmaradar/internal/launch"
 )
@@ -23,9 +24,11 @@ const rxeDirectory = "/tmp/verdicts"
 
 // rxeOutcome is an outcome on its way from the guest to the host.
 type rxeOutcome struct {
-	Scenario string
-	Injected time.Time
-	Verdicts []rxeRecord
+	Scenario           string
+	Injected           time.Time
+	Verdicts           []rxeRecord
+	Disturbed, Stalled bool
+	Again              int
 }
 
 // rxeRecord is a record on its way.
@@ -47,7 +50,7 @@ func runGuest(ctx context.Context, share, only string, runs, seed uint64) error 
 	if err := os.Chdir(rxeDirectory); err != nil {
 		return err
 	}
-	if err := wire.SetUp(ctx); err != nil {
+	if err := errors.Join(wire.SetUp(ctx), wire.SetUpNICs(ctx, lab.FarMAC, lab.NearMAC)); err != nil {
 		return err
 	}
 	outcomes, err := playGuest(ctx, share, played.ofGuest(), runs, seed)
@@ -101,7 +104,10 @@ func startRxeCollector(ctx context.Context, share string) (*launch.Child, error)
 func writeOutcomes(path string, outcomes []*outcome) error {
 	all := make([]rxeOutcome, 0, len(outcomes))
 	for _, o := range outcomes {
-		one := rxeOutcome{Scenario: o.scenario.name, Injected: o.injected}
+		one := rxeOutcome{
+			Scenario: o.scenario.name, Injected: o.injected,
+			Disturbed: o.disturbed, Stalled: o.stalled, Again: o.again,
+		}
 		for _, r := range o.verdicts {
 			one.Verdicts = append(one.Verdicts, rxeRecord{r.device, r.cause, r.confidence, r.state, r.body, r.came})
 		}
@@ -130,7 +136,10 @@ func readOutcomes(path string) ([]*outcome, error) {
 	}
 	outcomes := make([]*outcome, 0, len(all))
 	for _, one := range all {
-		o := &outcome{scenario: known[one.Scenario], injected: one.Injected}
+		o := &outcome{
+			scenario: known[one.Scenario], injected: one.Injected,
+			disturbed: one.Disturbed, stalled: one.Stalled, again: one.Again,
+		}
 		if o.scenario == nil {
 			return nil, fmt.Errorf("%s: no scenario %q", path, one.Scenario)
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,16 +23,26 @@ type rxeScenario struct {
 	peer []string
 	// client and server are the options of the two ends, see internal/lab/pair.
 	client, server []string
-	// before is put before the command of the client.
+	// before is put before the command of the client, nil for beforeOthers.
 	before []string
-	// wire is the netem discipline before it goes wrong, "" for a short wire.
-	wire string
+	// path is the netem discipline before it goes wrong, "" for that of a short wire.
+	path string
+	// far is true when the device of the client is on another NUMA node than its threads.
+	far bool
 	// spoil lets it go wrong. The function that it returns undoes it.
 	spoil func(ctx context.Context, p *pair) (undo func() error, err error)
 }
 
 // pair are the two ends of a connection.
-type pair struct{ client, server *launch.Child }
+type pair struct {
+	client, server *launch.Child
+	wire           wire.Wire
+	// programs is the directory of what is run beside them.
+	programs string
+}
+
+// What is injected makes requests slow for hundreds of milliseconds: the emulated
+// processor may hold them up for tens, and the collector's threshold is above that.
 
 // rxeScenarios are those that soft-RoCE can bring about.
 func rxeScenarios() []rxeScenario {
@@ -46,19 +55,30 @@ func rxeScenarios() []rxeScenario {
 			scenario: scenario{name: "netem delay", names: []string{"network_delay"}},
 			peer:     []string{"network_delay"},
 			client:   []string{"-k", "ping"},
-			spoil:    impair("delay 50ms"),
+			spoil:    impair("delay 250ms"),
 		},
 		{
+			// The far node makes nothing slow where memory is emulated. That it is far is
+			// said beside what does.
+			scenario: scenario{name: "NUMA mismatch", names: []string{"network_delay"}, says: "the NIC is on node 1"},
+			peer:     []string{"network_delay"},
+			client:   []string{"-k", "ping"},
+			far:      true,
+			spoil:    impair("delay 250ms"),
+		},
+		{
+			// Code 16 is 268 ms, of which soft-RoCE waits for the rest.
 			scenario: scenario{name: "netem loss", names: []string{"packet_loss"}},
 			peer:     []string{"packet_loss"},
-			client:   []string{"-k", "ping", "-t", "14"},
+			client:   []string{"-k", "ping", "-t", "16"},
+			server:   []string{"-k", "ping", "-t", "16"},
 			spoil:    impair("loss 10%"),
 		},
 		{
 			scenario: scenario{name: "receiver not ready", names: []string{"receiver_not_ready"}},
 			client:   []string{"-k", "send"},
-			// Code 26 is 81.92 ms, of which the kernel's timers make a little more.
-			server: []string{"-k", "send", "-m", "26", "-l", "60"},
+			// Code 28 is 163.84 ms, of which the kernel's timers make a little more.
+			server: []string{"-k", "send", "-m", "28", "-l", "120"},
 			spoil:  signalServer,
 		},
 		{
@@ -66,16 +86,25 @@ func rxeScenarios() []rxeScenario {
 			// What was in the wire is lost, and not sent again for half a minute: there is
 			// a request that tells, and soft-RoCE gives up at once when it cannot send.
 			client: []string{"-k", "write", "-i", "0", "-t", "23"},
-			wire:   "delay 10ms",
+			path:   "delay 10ms",
 			spoil:  flap,
 		},
 		{
-			// 64 KiB take more than 100 ms.
+			// 64 KiB take more than 260 ms.
 			scenario: scenario{name: "rate limit", names: []string{"network_delay"}},
 			client:   []string{"-k", "write", "-b", "65536", "-i", "50000"},
-			spoil:    impair("rate 4mbit"),
+			spoil:    impair("rate 2mbit"),
 		},
 		{
+			// The stopped server has no more receives posted: its kernel says so.
+			scenario: scenario{name: "receiver stopped", names: []string{"receiver_not_ready"}},
+			peer:     []string{"poller_stopped"},
+			client:   []string{"-k", "send"},
+			server:   []string{"-k", "send", "-m", "28"},
+			spoil:    stopServer,
+		},
+		{
+			// It has, but does not answer.
 			scenario: scenario{name: "peer stopped", names: []string{"peer_late"}, lead: turns},
 			peer:     []string{"poller_stopped"},
 			client:   []string{"-k", "ping"},
@@ -90,33 +119,41 @@ func rxeScenarios() []rxeScenario {
 		},
 		{
 			scenario: scenario{name: "registration storm", names: []string{"memory_registration"}},
-			client:   []string{"-k", "write", "-r", strconv.Itoa(384 << 20)},
+			client:   []string{"-k", "write", "-r", strconv.Itoa(384 << 20), "-n", "6"},
 			spoil:    signalClient,
 		},
 		{
 			scenario: scenario{name: "rxe poller throttled", names: []string{"poller_throttled"}, crowded: true},
 			client:   []string{"-k", "write", "-p", "-i", "0"},
+			before:   afterKernel,
 			spoil:    throttleClient,
 		},
 		{
-			// The hog is of a higher priority: the client waits for some 40 ms each
-			// time.
 			scenario: scenario{name: "rxe poller preempted", names: []string{"poller_preempted"}, crowded: true},
 			client:   []string{"-k", "write", "-p", "-i", "0"},
-			before:   []string{"nice", "-n", "10"},
+			before:   afterKernel,
 			spoil:    hogClient,
 		},
 	}
 }
 
+// beforeOthers is put before the commands of both ends: with a processor to themselves they
+// would not wait for others.
+var beforeOthers = []string{"nice", "-n", "-15"}
+
+// afterKernel is what is put there of a client that polls all the time: with the only
+// processor it has to leave room for the threads of the kernel that do the work of
+// soft-RoCE.
+var afterKernel = []string{"nice", "-n", "10"}
+
 // impair changes the wire.
 func impair(netem string) func(context.Context, *pair) (func() error, error) {
-	return func(ctx context.Context, _ *pair) (func() error, error) { return nil, wire.Impair(ctx, netem) }
+	return func(ctx context.Context, p *pair) (func() error, error) { return nil, p.wire.Impair(ctx, netem) }
 }
 
 // turns is for how long two ends take turns before one is late: that means something
 // of those that did so for a while.
-const turns = 20 * time.Second
+const turns = 16 * time.Second
 
 // signalServer and signalClient tell one end to do what it does wrong.
 func signalServer(_ context.Context, p *pair) (func() error, error) {
@@ -136,17 +173,14 @@ func stopServer(_ context.Context, p *pair) (func() error, error) {
 // cgroups is where the kernel's cgroups are, of version 2 in the guest.
 const cgroups = "/sys/fs/cgroup"
 
-// throttleClient puts the client into a cgroup that may use a third of a processor, and
+// throttleClient puts the client into a cgroup that may use a third of each second, and
 // takes it out again.
 func throttleClient(_ context.Context, p *pair) (func() error, error) {
 	if err := os.WriteFile(filepath.Join(cgroups, "cgroup.subtree_control"), []byte("+cpu"), 0o644); err != nil {
 		return nil, err
 	}
-	// It goes before no others, as on this host: the kernel's threads, which do the
-	// work of soft-RoCE, have the same processor.
 	group := &quota{path: filepath.Join(cgroups, "verdicts-"+strconv.Itoa(p.client.PID))}
-	limit := map[string]string{"cpu.max": fmt.Sprintf("%d %d", quotaMicroseconds, periodMicroseconds)}
-	if err := group.make(limit, p.client.PID); err != nil {
+	if err := group.make(map[string]string{"cpu.max": "300000 1000000"}, p.client.PID); err != nil {
 		return nil, err
 	}
 	return func() error {
@@ -155,9 +189,10 @@ func throttleClient(_ context.Context, p *pair) (func() error, error) {
 	}, nil
 }
 
-// hogClient runs a busy program beside the client, on the only processor.
-func hogClient(ctx context.Context, _ *pair) (func() error, error) {
-	return burn(ctx, ".")
+// hogClient runs a program beside the client that takes the only processor for 300 ms
+// again and again.
+func hogClient(ctx context.Context, p *pair) (func() error, error) {
+	return runBeside(ctx, "hog.log", filepath.Join(p.programs, "hog"), "300", "300")
 }
 
 // outage is how long the link is down.
@@ -165,12 +200,20 @@ const outage = 300 * time.Millisecond
 
 // flap takes the link down and up again, at the end of the server: the port of the client
 // is down with it.
-func flap(ctx context.Context, _ *pair) (func() error, error) {
-	if err := wire.SetInterface(wire.ServerNetdev, false); err != nil {
+func flap(ctx context.Context, p *pair) (func() error, error) {
+	if err := wire.SetInterface(p.wire.ServerNetdev, false); err != nil {
 		return nil, err
 	}
 	err := launch.Sleep(ctx, outage)
-	return nil, errors.Join(err, wire.Restore(context.WithoutCancel(ctx)))
+	return nil, errors.Join(err, p.wire.Restore(context.WithoutCancel(ctx)))
+}
+
+// wire is that between the two devices.
+func (s *rxeScenario) wire() wire.Wire {
+	if s.far {
+		return wire.NICs()
+	}
+	return wire.Veth()
 }
 
 // peerDevice is the name of the device of the server.

@@ -71,18 +71,19 @@ func (s *rxeStage) introduce(ctx context.Context) error {
 // was said, as often as that is worth it.
 func (s *rxeStage) undisturbed(ctx context.Context, played *rxeScenario) (*outcome, error) {
 	for attempt := 1; ; attempt++ {
-		if _, err := s.stalls.fresh(); err != nil {
-			return nil, err
-		}
 		o, err := s.inject(ctx, s.named(played))
 		if err != nil {
 			return nil, err
 		}
-		o.scenario = &played.scenario
-		if stalled, err := s.stalls.fresh(); err != nil || !stalled || attempt == stallAttempts {
-			return o, err
+		stalled, err := s.stalls.fresh()
+		if err != nil {
+			return nil, err
 		}
-		fmt.Printf("   again %s: the emulated processor stood still for more than %d ms\n", played.name, mostStall)
+		o.scenario, o.again, o.stalled = &played.scenario, attempt-1, stalled > 0
+		if !o.stalled || attempt == stallAttempts {
+			return o, nil
+		}
+		fmt.Printf("   again %s: the emulated processor stood still for more than %d ms, %d times; said was %s\n", played.name, mostStall, stalled, o.first())
 	}
 }
 
@@ -114,16 +115,17 @@ const shortWire = "delay 0ms"
 
 // beside does something while the two ends of a scenario run.
 func (s *rxeStage) beside(ctx context.Context, played *rxeScenario, do func(*pair) error) (err error) {
-	if err := wire.Impair(ctx, cmp.Or(played.wire, shortWire)); err != nil {
+	between := played.wire()
+	if err := between.Impair(ctx, cmp.Or(played.path, shortWire)); err != nil {
 		return err
 	}
-	if err := wire.AddDevices(ctx, played.device(), played.peerDevice()); err != nil {
+	if err := between.AddDevices(ctx, played.device(), played.peerDevice()); err != nil {
 		return err
 	}
 	defer func() {
 		err = errors.Join(err, wire.RemoveDevices(context.WithoutCancel(ctx), played.device(), played.peerDevice()))
 	}()
-	if err := launch.Sleep(ctx, rxeSettling); err != nil {
+	if err := s.stalls.settle(ctx, rxeSettling); err != nil {
 		return err
 	}
 	p, err := s.start(ctx, played)
@@ -138,16 +140,24 @@ func (s *rxeStage) beside(ctx context.Context, played *rxeScenario, do func(*pai
 func (s *rxeStage) start(ctx context.Context, played *rxeScenario) (*pair, error) {
 	program := filepath.Join(s.programs, "pair")
 	index := strconv.Itoa(wire.GIDIndex)
-	server, err := launch.Start(ctx, played.peerDevice()+".log", program, append(played.server, played.peerDevice(), index)...)
+	start := func(device string, before []string, arguments ...string) (*launch.Child, error) {
+		words := append(slices.Concat(before, []string{program}), arguments...)
+		return launch.Start(ctx, device+".log", words[0], words[1:]...)
+	}
+	p := &pair{programs: s.programs, wire: played.wire()}
+	var err error
+	p.server, err = start(played.peerDevice(), beforeOthers, append(played.server, played.peerDevice(), index)...)
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{server: server}
-	if err := server.AwaitLine(ctx, "listens", pairLimit); err != nil {
+	if err := p.server.AwaitLine(ctx, "listens", pairLimit); err != nil {
 		return nil, errors.Join(err, p.stop())
 	}
-	words := slices.Concat(played.before, []string{program}, played.client, []string{played.device(), index, wire.ServerAddress})
-	p.client, err = launch.Start(ctx, played.device()+".log", words[0], words[1:]...)
+	before := played.before
+	if before == nil {
+		before = beforeOthers
+	}
+	p.client, err = start(played.device(), before, append(played.client, played.device(), index, p.wire.ServerAddress)...)
 	if err != nil {
 		return nil, errors.Join(err, p.stop())
 	}
@@ -178,11 +188,8 @@ func (p *pair) stop() error {
 }
 
 func (s *rxeStage) watch(ctx context.Context, o *outcome, played *rxeScenario, p *pair) error {
-	if err := launch.Sleep(ctx, cmp.Or(played.lead, rxeQuiet)); err != nil {
-		return err
-	}
-	before, err := waitedOf(p.client.PID)
-	if err != nil {
+	waits := &waits{pid: p.client.PID}
+	if err := waits.until(ctx, time.Now().Add(cmp.Or(played.lead, rxeQuiet))); err != nil {
 		return err
 	}
 	o.injected = time.Now()
@@ -199,8 +206,5 @@ func (s *rxeStage) watch(ctx context.Context, o *outcome, played *rxeScenario, p
 			}()
 		}
 	}
-	return s.listen(ctx, o, func() (time.Duration, error) {
-		now, err := waitedOf(p.client.PID)
-		return now - before, err
-	})
+	return s.listen(ctx, o, waits)
 }

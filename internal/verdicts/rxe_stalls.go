@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/rdmaradar/rdmaradar/internal/launch"
 )
@@ -17,12 +18,15 @@ type stalls struct {
 }
 
 const (
-	// mostStall is how long the processor may stand still, in milliseconds. For less
-	// than 50 a single request that is slow is no incident.
-	mostStall = 40
+	// mostStall is how long the processor may stand still, in milliseconds: a request
+	// that waits for so long is not slow yet.
+	mostStall = 60
 	// stallAttempts is how often a scenario is played before it counts all the same.
-	stallAttempts = 3
-	stallLog      = "stalls.log"
+	stallAttempts = 4
+	// calm is for how long it must not have stood still before a scenario begins,
+	// calmPatience how long that is waited for.
+	calm, calmPatience = 3 * time.Second, 30 * time.Second
+	stallLog           = "stalls.log"
 )
 
 // watchStalls starts the program, which runs as long as this one.
@@ -34,8 +38,30 @@ func watchStalls(ctx context.Context, programs string) (*stalls, error) {
 	return &stalls{lines: launch.Follower{Path: stallLog}}, watcher.AwaitLine(ctx, "watches", pairLimit)
 }
 
-// fresh reports whether there was a stall since the last call.
-func (s *stalls) fresh() (bool, error) {
+// fresh counts the stalls since the last call.
+func (s *stalls) fresh() (int, error) {
 	lines, err := s.lines.Lines()
-	return len(lines) > 0, err
+	return len(lines), err
+}
+
+// settle waits for so long at least, and until the processor did not stand still for a
+// while. Whether it did afterwards is what fresh says next.
+func (s *stalls) settle(ctx context.Context, least time.Duration) error {
+	begun := time.Now()
+	last := begun
+	for {
+		n, err := s.fresh()
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			last = time.Now()
+		}
+		if time.Since(begun) >= least && (time.Since(last) >= calm || time.Since(begun) >= calmPatience) {
+			return nil
+		}
+		if err := launch.Sleep(ctx, pollInterval); err != nil {
+			return err
+		}
+	}
 }

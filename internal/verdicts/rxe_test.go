@@ -18,7 +18,7 @@ func TestOutcomesOfTheGuest(t *testing.T) {
 	played := rxeScenarios()
 	injected := time.Now().Round(0)
 	outcomes := []*outcome{
-		{scenario: &played[0].scenario, injected: injected},
+		{scenario: &played[0].scenario, injected: injected, disturbed: true, stalled: true, again: 3},
 		{scenario: &played[1].scenario, injected: injected, verdicts: []record{{
 			device: "v_x", cause: "packet_loss", confidence: "likely", state: "open", body: "QP", came: injected.Add(time.Second),
 		}}},
@@ -32,6 +32,9 @@ func TestOutcomesOfTheGuest(t *testing.T) {
 		assert.Equal(t, outcomes[i].first(), o.first())
 		assert.Equal(t, outcomes[i].isLie(), o.isLie())
 		assert.InDelta(t, outcomes[i].seconds(), o.seconds(), 1e-9)
+		assert.Equal(t, outcomes[i].disturbed, o.disturbed)
+		assert.Equal(t, outcomes[i].stalled, o.stalled)
+		assert.Equal(t, outcomes[i].again, o.again)
 	}
 
 	require.NoError(t, os.WriteFile(path, []byte(`[{"Scenario":"of another version"}]`), 0o644))
@@ -92,9 +95,9 @@ func TestStallsAreFresh(t *testing.T) {
 		require.NoError(t, os.WriteFile(s.lines.Path, []byte(text), 0o644))
 		fresh, err := s.fresh()
 		require.NoError(t, err)
-		assert.Equal(t, text != "", fresh)
+		assert.Equal(t, text != "", fresh > 0)
 		again, err := s.fresh()
 		require.NoError(t, err)
-		assert.False(t, again)
+		assert.Zero(t, again)
 	}
 }

@@ -28,6 +28,8 @@ type scenario struct {
 	// names are the causes that say it right; nothing where there must be no
 	// incident.
 	names []string
+	// says is what the first verdict has to say as well, "" for nothing.
+	says string
 	// simulation and flags are those of bin/verbsim.
 	simulation string
 	flags      []string

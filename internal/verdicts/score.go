@@ -28,6 +28,11 @@ type score struct {
 	// took the processor away at the same time, and that was said. By the kernel's own
 	// account it is true, and so it is not among what was named.
 	Disturbed int `json:"disturbed"`
+	// Again counts the plays in the virtual machine that were thrown away, whatever was
+	// said, because the emulated processor stood still meanwhile. Stalled counts those
+	// in which it did the last time too, and that count all the same.
+	Again   int `json:"played_again"`
+	Stalled int `json:"stalled"`
 	// Matrix counts, for what was injected, what was named first.
 	Matrix map[string]map[string]int `json:"matrix"`
 
@@ -42,6 +47,9 @@ type outcome struct {
 	// disturbed is true when others took the processor away from the workload, and
 	// that was said as well.
 	disturbed bool
+	// again and stalled are what score says of the same names.
+	again   int
+	stalled bool
 }
 
 // slack is by how much a workload's clock may differ, and how long before it stops
@@ -74,6 +82,21 @@ func (o *outcome) first() string {
 	return o.verdicts[0].cause
 }
 
+// isRight reports whether the first verdict names the cause, and says what it has to say.
+func (o *outcome) isRight() bool { return o.scenario.sees(o.first()) && o.isSaid() }
+
+func (o *outcome) isSaid() bool {
+	return len(o.verdicts) == 0 || strings.Contains(o.verdicts[0].body, o.scenario.says)
+}
+
+// named is what the matrix has of it.
+func (o *outcome) named() string {
+	if o.isSaid() {
+		return o.first()
+	}
+	return fmt.Sprintf("%s (without %q)", o.first(), o.scenario.says)
+}
+
 // isLie reports whether a verdict was confident and wrong.
 func (o *outcome) isLie() bool {
 	return slices.ContainsFunc(o.verdicts, func(r record) bool {
@@ -92,7 +115,7 @@ func (o *outcome) seconds() float64 {
 // print prints what was said first, and all of it where that was wrong.
 func (o *outcome) print(number int) {
 	mark := "right"
-	if !o.scenario.sees(o.first()) {
+	if !o.isRight() {
 		mark = "WRONG"
 	}
 	if o.isLie() {
@@ -115,11 +138,15 @@ func (s *score) add(o *outcome) {
 	if o.disturbed {
 		s.Disturbed++
 	}
+	s.Again += o.again
+	if o.stalled {
+		s.Stalled++
+	}
 	if s.Matrix[o.scenario.name] == nil {
 		s.Matrix[o.scenario.name] = map[string]int{}
 	}
-	s.Matrix[o.scenario.name][o.first()]++
-	if o.scenario.sees(o.first()) {
+	s.Matrix[o.scenario.name][o.named()]++
+	if o.isRight() {
 		s.right++
 	}
 	if o.isLie() {
@@ -176,6 +203,6 @@ func (s *score) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "%-28s %s\n", injected, strings.Join(cells, ", "))
 	}
-	fmt.Fprintf(out, "\nDONE %d injections in %d shuffles (seed %d): %.1f %% right first, %.1f %% confidently wrong, the slowest verdict after %.1f s; %d workloads lost their processor to others.\n",
-		s.Injections, s.Runs, s.Seed, 100*s.RightFirst, 100*s.ConfidentlyWrong, s.WorstSeconds, s.Disturbed)
+	fmt.Fprintf(out, "\nDONE %d injections in %d shuffles (seed %d): %.1f %% right first, %.1f %% confidently wrong, the slowest verdict after %.1f s; %d workloads lost their processor to others; %d plays were repeated because the emulated processor stood still, and it did in %d that count.\n",
+		s.Injections, s.Runs, s.Seed, 100*s.RightFirst, 100*s.ConfidentlyWrong, s.WorstSeconds, s.Disturbed, s.Again, s.Stalled)
 }

@@ -14,6 +14,7 @@ func TestScore(t *testing.T) {
 		return record{cause: cause, confidence: confidence, came: injected.Add(after)}
 	}
 	hang := &scenario{name: "hang", names: []string{"hang"}}
+	far := &scenario{name: "far", names: []string{"hang"}, says: "far"}
 	healthy := &scenario{name: "healthy", names: []string{nothing}}
 	for name, test := range map[string]struct {
 		outcomes    []outcome
@@ -39,6 +40,14 @@ func TestScore(t *testing.T) {
 		"an incident of nothing": {
 			outcomes: []outcome{{scenario: healthy, verdicts: []record{says("unknown", "", 0)}}},
 			wrong:    "named right",
+		},
+		"what it has to say is not in it": {
+			outcomes: []outcome{{scenario: far, verdicts: []record{says("hang", "likely", time.Second)}}},
+			worst:    1, wrong: "named right",
+		},
+		"what it has to say is in it": {
+			outcomes: []outcome{{scenario: far, verdicts: []record{{cause: "hang", body: "It is far.", came: injected.Add(time.Second)}}}},
+			right:    1, worst: 1,
 		},
 		"nothing said of a hang": {outcomes: []outcome{{scenario: hang}}, wrong: "named right"},
 		"too late": {
@@ -73,16 +82,21 @@ func TestRecordsOfALine(t *testing.T) {
 			{"key":"rdma.slow.cause","value":{"stringValue":"hang"}},
 			{"key":"rdma.verdict.confidence","value":{"stringValue":"likely"}},
 			{"key":"rdma.incident.first_time","value":{"stringValue":"2026-01-02T03:04:05.5Z"}},
+			{"key":"rdma.incident.last_time","value":{"stringValue":"2026-01-02T03:04:06Z"}},
 			{"key":"rdma.incident.worst_duration","value":{"doubleValue":0.0035}},
 			{"key":"rdma.incident.state","value":{"stringValue":"open"}}]},
 		{"eventName":"rdma.verdict","attributes":[
 			{"key":"rdma.slow.cause","value":{"stringValue":"unknown"}},
-			{"key":"rdma.incident.first_time","value":{"stringValue":"2026-01-02T03:04:05Z"}}]}]}]}]}`), now)
+			{"key":"rdma.incident.first_time","value":{"stringValue":"2026-01-02T03:04:05Z"}},
+			{"key":"rdma.incident.last_time","value":{"stringValue":"2026-01-02T03:04:06Z"}}]}]}]}]}`), now)
 	assert.NoError(t, err)
 	assert.Equal(t, []record{{
 		device: "sim0", cause: "hang", confidence: "likely", state: "open", body: "QP 0x1 on sim0", worst: 3500 * time.Microsecond,
-		began: time.Date(2026, 1, 2, 3, 4, 5, 500_000_000, time.UTC), came: now,
-	}, {cause: "unknown", began: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), came: now}}, records)
+		began: time.Date(2026, 1, 2, 3, 4, 5, 500_000_000, time.UTC), ended: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), came: now,
+	}, {
+		cause: "unknown",
+		began: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), ended: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), came: now,
+	}}, records)
 
 	_, err = parseRecords([]byte(`{`), now)
 	assert.ErrorContains(t, err, "a line of logs")
@@ -107,29 +121,51 @@ func TestPartsOfAnOutcome(t *testing.T) {
 	assert.Equal(t, []*outcome{&o}, o.parts())
 }
 
-// What others on the machine did is no wrong verdict if the kernel says so too.
+// What others on the machine did is no wrong verdict if the kernel says so too, of the
+// time of the incident.
 func TestDisturbance(t *testing.T) {
-	byOthers := record{cause: "poller_preempted", confidence: "certain", worst: 4 * time.Millisecond}
+	began := time.Now()
+	byOthers := record{cause: "poller_preempted", confidence: "certain", worst: 4 * time.Millisecond, began: began, ended: began.Add(time.Second)}
+	busy := byOthers
+	busy.cause = "poller_busy"
 	for name, test := range map[string]struct {
-		scenario  scenario
-		said      record
-		waited    time.Duration
+		scenario scenario
+		said     record
+		// before, during and after the incident the workload waited so long.
+		before, during, after time.Duration
+		// injected is how long after the incident began.
+		injected  time.Duration
 		disturbed bool
 	}{
-		"preempted":         {said: byOthers, waited: 3 * time.Millisecond, disturbed: true},
-		"it was not":        {said: byOthers, waited: time.Millisecond},
-		"something else":    {said: record{cause: "poller_busy", worst: time.Millisecond}, waited: 3 * time.Millisecond},
-		"preempted by this": {scenario: scenario{crowded: true}, said: byOthers, waited: 3 * time.Millisecond},
+		"preempted":              {said: byOthers, during: 3 * time.Millisecond, disturbed: true},
+		"it was not":             {said: byOthers, during: time.Millisecond},
+		"it was at another time": {said: byOthers, before: time.Second, during: time.Millisecond, after: time.Second},
+		"something else":         {said: busy, during: 3 * time.Millisecond},
+		"preempted by this":      {scenario: scenario{crowded: true}, said: byOthers, during: 3 * time.Millisecond},
+		"preempted before this":  {scenario: scenario{crowded: true}, said: byOthers, during: 3 * time.Millisecond, injected: 2 * time.Second, disturbed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := outcome{scenario: &test.scenario}
-			o.hear([]record{test.said}, test.waited)
+			w := &waits{seen: []waited{
+				{began.Add(-2 * time.Second), 0},
+				{began.Add(-time.Millisecond), test.before},
+				{began.Add(time.Second + time.Millisecond), test.before + test.during},
+				{began.Add(3 * time.Second), test.before + test.during + test.after},
+			}}
+			o := outcome{scenario: &test.scenario, injected: began.Add(test.injected)}
+			o.hear([]record{test.said}, w)
 			assert.Equal(t, test.disturbed, o.disturbed)
 			assert.Equal(t, test.disturbed, len(o.verdicts) == 0)
 		})
 	}
-	_, err := waitedOf(os.Getpid())
-	assert.NoError(t, err)
-	_, err = waitedOf(1 << 30)
-	assert.Error(t, err)
+}
+
+func TestWaits(t *testing.T) {
+	none := &waits{}
+	assert.Zero(t, none.between(time.Time{}, time.Now()))
+
+	own := &waits{pid: os.Getpid()}
+	assert.NoError(t, own.until(t.Context(), time.Now().Add(2*pollInterval)))
+	assert.GreaterOrEqual(t, len(own.seen), 2)
+	assert.GreaterOrEqual(t, own.between(time.Time{}, time.Now()), time.Duration(0))
+	assert.Error(t, (&waits{pid: 1 << 30}).look())
 }

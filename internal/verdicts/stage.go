@@ -99,16 +99,17 @@ func (s *stage) watch(ctx context.Context, o *outcome, playing *workload, then *
 		return err
 	}
 	o.injected = time.Now().Add(o.scenario.quiet())
-	before, err := waitedOf(playing.PID)
-	if err != nil {
+	waits := &waits{pid: playing.PID}
+	if err := waits.look(); err != nil {
 		return err
 	}
 	if then != nil {
+		var err error
 		if s.next, err = then.start(ctx, outDirectory, s.root); err != nil {
 			return err
 		}
 	}
-	if err := launch.Sleep(ctx, time.Until(o.injected)); err != nil {
+	if err := waits.until(ctx, o.injected); err != nil {
 		return err
 	}
 	if o.scenario.meddle != nil {
@@ -125,16 +126,12 @@ func (s *stage) watch(ctx context.Context, o *outcome, playing *workload, then *
 			}
 		}()
 	}
-	return s.listen(ctx, o, func() (time.Duration, error) {
-		now, err := waitedOf(playing.PID)
-		return now - before, err
-	})
+	return s.listen(ctx, o, waits)
 }
 
 // listen returns when the first verdict has come and some time more has passed, or
-// when none is to be expected any more. waited is for how long the workload wanted a
-// processor.
-func (s *stage) listen(ctx context.Context, o *outcome, waited func() (time.Duration, error)) error {
+// when none is to be expected any more.
+func (s *stage) listen(ctx context.Context, o *outcome, waits *waits) error {
 	limit := o.injected.Add(patience)
 	if o.scenario.sees(nothing) {
 		limit = o.injected.Add(silence)
@@ -146,12 +143,11 @@ func (s *stage) listen(ctx context.Context, o *outcome, waited func() (time.Dura
 		if err := s.read(); err != nil {
 			return err
 		}
-		wanted, err := waited()
-		if err != nil {
+		if err := waits.look(); err != nil {
 			return err
 		}
 		before := len(o.verdicts)
-		o.hear(s.said[o.scenario.device()], wanted)
+		o.hear(s.said[o.scenario.device()], waits)
 		if before == 0 && len(o.verdicts) > 0 {
 			limit = time.Now().Add(afterwards)
 		}

@@ -222,3 +222,46 @@ func assertSameKeys(t *testing.T, path string, want, got map[string]any) {
 		assert.Contains(t, want, key, "README.md prints a key that does not exist")
 	}
 }
+
+// The table of keys in the README has every key with its default.
+func TestReadmeListsEveryKeyWithItsDefault(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	for key, value := range settingsOf(t, createDefaultConfig()) {
+		row := fmt.Sprintf("\n| `%s` | %s | ", key, writtenDefault(value))
+		assert.True(t, strings.Contains(string(text), row), "README.md has no row that begins with %q", row)
+	}
+}
+
+func writtenDefault(value any) string {
+	text := strings.ReplaceAll(fmt.Sprint(value), "µs", "us")
+	switch _, nested := value.(map[string]any); {
+	case nested:
+		return "all"
+	case text == "" || text == "[]":
+		return "none"
+	default:
+		return "`" + text + "`"
+	}
+}
+
+// The page on configuration tells what each key with bounds may be set to.
+func TestDocsTellTheBounds(t *testing.T) {
+	text, err := os.ReadFile("../../docs/configuration.md")
+	require.NoError(t, err)
+	for _, row := range []string{
+		bounds("threshold", minThreshold, maxThreshold),
+		bounds("collection_interval", minCollectionInterval, maxCollectionInterval),
+		bounds("max_exported_per_second", 1, maxExportedLimit),
+		bounds("max_series", minSeries, maxSeriesLimit),
+		bounds("max_map_mib", minMapMiB, maxMapMiB),
+		bounds("max_thread_cpu_ratio", minThreadCPURatio, maxThreadCPURatio),
+		bounds("max_agent_cpu_cores", minAgentCPUCores, maxAgentCPUCores),
+	} {
+		assert.True(t, strings.Contains(string(text), row), "docs/configuration.md has no row %q", row)
+	}
+}
+
+func bounds[T int | float64 | time.Duration](key string, least, most T) string {
+	return fmt.Sprintf("\n| `%s` | `%v` | `%v` |\n", key, least, most)
+}

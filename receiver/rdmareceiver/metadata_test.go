@@ -41,6 +41,9 @@ type declaration struct {
 	Events map[string]struct {
 		Attributes []string `yaml:"attributes"`
 	} `yaml:"events"`
+	Telemetry struct {
+		Metrics map[string]any `yaml:"metrics"`
+	} `yaml:"telemetry"`
 }
 
 func declared(t *testing.T) declaration {

@@ -1,6 +1,7 @@
 package rdmareceiver
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -43,7 +44,9 @@ type unexplained struct {
 func (u *unattributed) update(sample *fabric.Sample, traced map[string]uint64) []unexplained {
 	balances := map[string]*portBalance{}
 	var all []unexplained
-	for device, port := range transmitted(sample.Readings) {
+	sent := transmitted(sample.Readings)
+	for _, device := range slices.Sorted(maps.Keys(sent)) {
+		port := sent[device]
 		b := u.devices[device]
 		if b == nil || !b.since.Equal(port.since) {
 			b = &portBalance{since: port.since, started: sample.At, sent: port.bytes, traced: int64(traced[device])}

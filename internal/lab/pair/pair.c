@@ -42,9 +42,10 @@ struct options {
 	bool spins;
 	/* What goes wrong: the server rests for so long before it posts its next
 	 * receive, or before it answers; the client registers and deregisters so much
-	 * memory before it polls. */
+	 * memory, so often, before it polls. */
 	long receive_late_ms, answer_late_ms;
 	size_t registers;
+	int registrations;
 };
 
 /* What the ends tell each other. */
@@ -279,13 +280,19 @@ static void await(struct side *s, int *count)
 	(*count)--;
 }
 
-/* What some libraries do for each message: its memory is registered for it alone. */
-static void register_memory(struct side *s)
+static void register_once(struct side *s)
 {
 	struct ibv_mr *mr =
 		check(ibv_reg_mr(s->pd, s->memory, s->options.registers, IBV_ACCESS_LOCAL_WRITE),
 		      "ibv_reg_mr");
 	check_errno(ibv_dereg_mr(mr), "ibv_dereg_mr");
+}
+
+/* What some libraries do for each message: its memory is registered for it alone. */
+static void register_memory(struct side *s)
+{
+	for (int i = 0; i < s->options.registrations; i++)
+		register_once(s);
 }
 
 static _Noreturn void serve(struct side *s)
@@ -333,11 +340,12 @@ static enum kind kind_of(const char *name)
 static struct options parse(int argc, char **argv)
 {
 	struct options o = {
-		.interval_us = 10000, .bytes = 64, .ack_timeout = 16, .min_rnr_timer = 12
+		.interval_us = 10000, .bytes = 64, .ack_timeout = 18, .min_rnr_timer = 12,
+		.registrations = 1,
 	};
 	int option;
 
-	while ((option = getopt(argc, argv, "k:b:i:t:m:pl:a:r:")) != -1) {
+	while ((option = getopt(argc, argv, "k:b:i:t:m:pl:a:r:n:")) != -1) {
 		switch (option) {
 		case 'k':
 			o.kind = kind_of(optarg);
@@ -365,6 +373,9 @@ static struct options parse(int argc, char **argv)
 			break;
 		case 'r':
 			o.registers = strtoul(optarg, NULL, 10);
+			break;
+		case 'n':
+			o.registrations = atoi(optarg);
 			break;
 		default:
 			exit(2);

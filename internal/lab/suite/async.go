@@ -51,7 +51,7 @@ func portEventsAreTold(ctx context.Context, g *Guest) (string, error) {
 	var text string
 	note, err := prompt(eventDeadline, func() (took time.Duration, err error) {
 		text, took, err = c.togglePort(ctx)
-		return took, errors.Join(err, wire.Restore(ctx))
+		return took, errors.Join(err, wire.Veth().Restore(ctx))
 	})
 	return text + note, err
 }

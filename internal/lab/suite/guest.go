@@ -32,6 +32,8 @@ type Guest struct {
 	// provider's library is mapped when one starts.
 	keeper    *process
 	processes []*process
+	// linked is kept for the test of linked programs, nil when there is none.
+	linked *earlier
 	// lastWork is when the last process of an earlier test ended.
 	lastWork time.Time
 	kernel   kernelLog
@@ -132,7 +134,7 @@ func (g *Guest) tidy() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	err := errors.Join(wire.Clear(ctx), g.collectorLives(), g.kernel.clean())
+	err := errors.Join(wire.Veth().Clear(ctx), g.collectorLives(), g.kernel.clean())
 	if g.collector == nil {
 		err = errors.Join(err, g.nothingLeft(ctx))
 	}
@@ -185,6 +187,9 @@ func (g *Guest) Close() error {
 	var err error
 	if g.collector != nil {
 		err = g.killCollector()
+	}
+	if g.linked != nil {
+		g.linked.program.kill()
 	}
 	g.keeper.kill()
 	return err

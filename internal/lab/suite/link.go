@@ -23,11 +23,11 @@ func setUpLink(ctx context.Context) error {
 	if err := wire.SetUp(ctx); err != nil {
 		return err
 	}
-	return wire.AddDevices(ctx, clientDevice, serverDevice)
+	return wire.Veth().AddDevices(ctx, clientDevice, serverDevice)
 }
 
 // impair puts a netem discipline on what the client's device sends.
-func impair(ctx context.Context, netem string) error { return wire.Impair(ctx, netem) }
+func impair(ctx context.Context, netem string) error { return wire.Veth().Impair(ctx, netem) }
 
 // hasten takes the delay from a wire on which there is traffic. Removing the
 // discipline would lose the packets that wait in it.

@@ -24,19 +24,8 @@ const (
 // and is stripped: only the queue pair that the kernel has of it leads to its
 // functions.
 func linkedIsSeen(ctx context.Context, g *Guest) (string, error) {
-	if g.collector != nil {
-		if err := g.stopCollector(ctx); err != nil {
-			return "", err
-		}
-	}
-	before, err := g.startLinked(ctx)
+	before, err := g.linkedBeforeCollector(ctx)
 	if err != nil {
-		return "", err
-	}
-	if err := before.tell(ctx, syscall.SIGUSR1, "wrote"); err != nil {
-		return "", err
-	}
-	if err := g.startCollector(ctx, atSites()); err != nil {
 		return "", err
 	}
 	c := g.collector
@@ -78,6 +67,63 @@ func linkedIsSeen(ctx context.Context, g *Guest) (string, error) {
 	return fmt.Sprintf("%d writes of 2 processes, one from before the collector, %d of them timed; queue pairs that were destroyed are gone", writes, timed), nil
 }
 
+// earlier is a linked program that ran before a collector, and outlives the test that
+// started both.
+type earlier struct {
+	program   *told
+	collector *collector
+}
+
+// linkedBeforeCollector returns a linked program that the running collector found
+// running. A collector that was started under one already serves.
+func (g *Guest) linkedBeforeCollector(ctx context.Context) (*told, error) {
+	if g.collector == nil || g.linked == nil || g.linked.collector != g.collector {
+		if err := g.startUnderLinked(ctx); err != nil {
+			return nil, err
+		}
+	}
+	before := g.linked.program
+	g.linked, g.processes = nil, append(g.processes, before.process)
+	return before, nil
+}
+
+func (g *Guest) startUnderLinked(ctx context.Context) error {
+	if g.collector != nil {
+		if err := g.stopCollector(ctx); err != nil {
+			return err
+		}
+	}
+	if g.linked != nil {
+		g.linked.program.kill()
+	}
+	before, err := g.startLinkedEarly(ctx)
+	if err != nil {
+		return err
+	}
+	err = g.startCollector(ctx, atSites())
+	g.linked = &earlier{before, g.collector}
+	return err
+}
+
+// startLinkedEarly starts a linked program that does not end with the test, and lets
+// it write.
+func (g *Guest) startLinkedEarly(ctx context.Context) (*told, error) {
+	command, err := g.linkedCommand(ctx, clientDevice)
+	if err != nil {
+		return nil, err
+	}
+	p, err := startProcess(filepath.Join(workDir, linkedProgram+"-early.log"), command...)
+	if err != nil {
+		return nil, err
+	}
+	t := &told{process: p}
+	if err := errors.Join(t.answered(ctx, "ready"), t.tell(ctx, syscall.SIGUSR1, "wrote")); err != nil {
+		p.kill()
+		return nil, err
+	}
+	return t, nil
+}
+
 // told is a process that does what signals tell it to, and answers.
 type told struct {
 	*process
@@ -89,7 +135,21 @@ func (g *Guest) startLinked(ctx context.Context) (*told, error) {
 }
 
 func (g *Guest) startLinkedOn(ctx context.Context, device string) (*told, error) {
-	// Not from the shared directory: its file system takes no probes.
+	command, err := g.linkedCommand(ctx, device)
+	if err != nil {
+		return nil, err
+	}
+	p, err := g.start(fmt.Sprintf("%s-%d", linkedProgram, len(g.processes)), command...)
+	if err != nil {
+		return nil, err
+	}
+	t := &told{process: p}
+	return t, t.answered(ctx, "ready")
+}
+
+// linkedCommand is how a linked program is started on a device. It is copied from the
+// shared directory, whose file system takes no probes.
+func (g *Guest) linkedCommand(ctx context.Context, device string) ([]string, error) {
 	local := filepath.Join(workDir, linkedProgram)
 	if _, err := run(ctx, "cp", filepath.Join(g.share, linkedProgram), local+".new"); err != nil {
 		return nil, err
@@ -97,12 +157,7 @@ func (g *Guest) startLinkedOn(ctx context.Context, device string) (*told, error)
 	if _, err := run(ctx, "mv", "--no-clobber", local+".new", local); err != nil {
 		return nil, err
 	}
-	p, err := g.start(fmt.Sprintf("%s-%d", linkedProgram, len(g.processes)), local, device, fmt.Sprint(gidIndex))
-	if err != nil {
-		return nil, err
-	}
-	t := &told{process: p}
-	return t, t.answered(ctx, "ready")
+	return []string{local, device, fmt.Sprint(gidIndex)}, nil
 }
 
 // tell sends a signal and waits for the answer.

@@ -40,6 +40,12 @@ func clientsBefore(ctx context.Context, g *Guest) (string, error) {
 			return "", err
 		}
 	}
+	// It is silent until the next test tells it to write.
+	linked, err := g.startLinkedEarly(ctx)
+	if err != nil {
+		return "", err
+	}
+	g.linked = &earlier{program: linked}
 	pairs, err := g.startMidstream(ctx)
 	if err != nil {
 		return "", err
@@ -76,6 +82,7 @@ func (g *Guest) watchMidstream(ctx context.Context, pairs []*pair, w *witness) (
 		return "", err
 	}
 	c := g.collector
+	g.linked.collector = c
 	_, atReady, err := w.counts()
 	if err != nil {
 		return "", err

@@ -98,7 +98,7 @@ func (g *Guest) exercise(ctx context.Context) error {
 	if _, err := g.runPair(ctx, perftest.Run{Tool: perftest.ReadLatency, Iterations: 400, Size: 64}); err != nil {
 		return err
 	}
-	return wire.Clear(ctx)
+	return wire.Veth().Clear(ctx)
 }
 
 // observes checks that completions are observed in the collector's mode now.

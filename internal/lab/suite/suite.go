@@ -62,11 +62,11 @@ func All() []Test {
 		Test{"client killed", clientKilled},
 		Test{"server killed", serverKilled},
 		Test{"collector killed", collectorKilled},
-		// These two start a collector under running clients. The second uses
-		// up the first's.
+		// The first starts a collector under running clients of both kinds, the last
+		// uses it up.
 		Test{"clients running before the collector", clientsBefore},
-		Test{"collector stopped", collectorStopped},
 		Test{"statically linked client running before the collector", linkedIsSeen},
+		Test{"collector stopped", collectorStopped},
 		Test{"without a right or type information what can be seen is", doesWhatItCan},
 		Test{"throughput of ib_write_bw", throughput},
 		Test{"cost of tracing kernel verbs", kernelVerbsCost},

@@ -1,5 +1,5 @@
-// Package wire sets up, in the guest, a veth pair on which two soft-RoCE devices talk
-// to one another, and spoils it.
+// Package wire sets up, in the guest, a connection between two network interfaces on which
+// two soft-RoCE devices talk to one another, and spoils it.
 //
 // Policy routing makes traffic between the two addresses cross the wire although both
 // are local, so that netem acts on it.
@@ -11,45 +11,124 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// The two ends.
+// The two ends of the veth pair.
 const (
 	ClientNetdev, ServerNetdev   = "va", "vb"
 	ClientAddress, ServerAddress = "10.9.0.1", "10.9.0.2"
-	// GIDIndex 1 is the IPv4 address of the interface.
-	GIDIndex = 1
 )
 
-const setUp = `
+// GIDIndex is that of the IPv4 address of an interface.
+const GIDIndex = 1
+
+// Wire connects two network interfaces.
+type Wire struct {
+	ClientNetdev, ServerNetdev   string
+	ClientAddress, ServerAddress string
+	// number tells routing tables and rules of wires apart.
+	number int
+}
+
+// Veth is a wire between the two ends of a veth pair.
+func Veth() Wire {
+	return Wire{ClientNetdev: ClientNetdev, ServerNetdev: ServerNetdev, ClientAddress: ClientAddress, ServerAddress: ServerAddress}
+}
+
+// NICs is a wire between the two emulated network interfaces of a machine with two NUMA
+// nodes: that of the client is on the far one.
+func NICs() Wire {
+	return Wire{ClientNetdev: "na", ServerNetdev: "nb", ClientAddress: "10.9.1.1", ServerAddress: "10.9.1.2", number: 1}
+}
+
+// Local addresses are found after all other rules, so that those of wires come first.
+const load = `
 modprobe -a ib_uverbs rdma_ucm rdma_rxe veth sch_netem
-ip link add va type veth peer name vb
-ip addr add 10.9.0.1/24 dev va
-ip addr add 10.9.0.2/24 dev vb
-ip link set va up
-ip link set vb up
-ip rule add pref 1 iif va lookup local
-ip rule add pref 2 iif vb lookup local
-ip rule add pref 10 from 10.9.0.1 to 10.9.0.2 lookup 101
-ip rule add pref 11 from 10.9.0.2 to 10.9.0.1 lookup 102
-ip rule add pref 12 to 10.9.0.2 oif va lookup 101
-ip rule add pref 13 to 10.9.0.1 oif vb lookup 102
 ip rule add pref 100 lookup local
 ip rule del pref 0
-ip route add 10.9.0.2 dev va src 10.9.0.1 table 101
-ip route add 10.9.0.1 dev vb src 10.9.0.2 table 102
 `
 
 // SetUp loads the modules and makes the wire.
 func SetUp(ctx context.Context) error {
-	if err := RunLines(ctx, setUp); err != nil {
+	veth := Veth()
+	return errors.Join(
+		RunLines(ctx, load),
+		RunLines(ctx, "ip link add "+veth.ClientNetdev+" type veth peer name "+veth.ServerNetdev),
+		veth.route(ctx),
+	)
+}
+
+// SetUpNICs makes a wire of the network interfaces with these hardware addresses, beside
+// that of SetUp.
+func SetUpNICs(ctx context.Context, client, server string) error {
+	nics := NICs()
+	if err := RunLines(ctx, "modprobe virtio_net"); err != nil {
 		return err
 	}
-	for _, netdev := range []string{"all", ClientNetdev, ServerNetdev} {
+	for hardware, name := range map[string]string{client: nics.ClientNetdev, server: nics.ServerNetdev} {
+		before, err := netdevOf(hardware)
+		if err != nil {
+			return err
+		}
+		if err := RunLines(ctx, "ip link set "+before+" name "+name); err != nil {
+			return err
+		}
+	}
+	return nics.route(ctx)
+}
+
+// netdevOf is the name of the network interface with that hardware address.
+func netdevOf(hardware string) (string, error) {
+	const class = "/sys/class/net"
+	entries, err := os.ReadDir(class)
+	if err != nil {
+		return "", err
+	}
+	for _, entry := range entries {
+		address, err := os.ReadFile(class + "/" + entry.Name() + "/address")
+		if err == nil && strings.TrimSpace(string(address)) == hardware {
+			return entry.Name(), nil
+		}
+	}
+	return "", fmt.Errorf("no network interface has the hardware address %s", hardware)
+}
+
+const route = `
+ip addr add CLIENT/24 dev NA
+ip addr add SERVER/24 dev NB
+ip link set NA up
+ip link set NB up
+ip rule add pref 1N iif NA lookup local
+ip rule add pref 2N iif NB lookup local
+ip rule add pref 3N from CLIENT to SERVER lookup 10N
+ip rule add pref 4N from SERVER to CLIENT lookup 20N
+ip rule add pref 5N to SERVER oif NA lookup 10N
+ip rule add pref 6N to CLIENT oif NB lookup 20N
+` + routes
+
+const routes = `
+ip route replace SERVER dev NA src CLIENT table 10N
+ip route replace CLIENT dev NB src SERVER table 20N
+`
+
+// lines are command lines with the names of the wire in them.
+func (w Wire) lines(of string) string {
+	return strings.NewReplacer(
+		"CLIENT", w.ClientAddress, "SERVER", w.ServerAddress, "NA", w.ClientNetdev, "NB", w.ServerNetdev, "N", strconv.Itoa(w.number),
+	).Replace(of)
+}
+
+// route has the traffic between the addresses cross the wire.
+func (w Wire) route(ctx context.Context) error {
+	if err := RunLines(ctx, w.lines(route)); err != nil {
+		return err
+	}
+	for _, netdev := range []string{"all", w.ClientNetdev, w.ServerNetdev} {
 		for name, value := range map[string]string{"rp_filter": "0", "accept_local": "1"} {
 			path := "/proc/sys/net/ipv4/conf/" + netdev + "/" + name
 			if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
@@ -60,10 +139,11 @@ func SetUp(ctx context.Context) error {
 	return nil
 }
 
-// AddDevices puts a soft-RoCE device on each end and waits until both are active.
-func AddDevices(ctx context.Context, client, server string) error {
-	lines := "rdma link add " + client + " type rxe netdev " + ClientNetdev + "\n" +
-		"rdma link add " + server + " type rxe netdev " + ServerNetdev
+// AddDevices puts a soft-RoCE device on each end and waits until both are active. There
+// may be no others.
+func (w Wire) AddDevices(ctx context.Context, client, server string) error {
+	lines := "rdma link add " + client + " type rxe netdev " + w.ClientNetdev + "\n" +
+		"rdma link add " + server + " type rxe netdev " + w.ServerNetdev
 	return errors.Join(RunLines(ctx, lines), awaitActive(ctx))
 }
 
@@ -72,17 +152,10 @@ func RemoveDevices(ctx context.Context, client, server string) error {
 	return RunLines(ctx, "rdma link del "+client+"\nrdma link del "+server)
 }
 
-const restore = `
-ip link set va up
-ip link set vb up
-ip route replace 10.9.0.2 dev va src 10.9.0.1 table 101
-ip route replace 10.9.0.1 dev vb src 10.9.0.2 table 102
-`
-
 // Restore brings both interfaces up, and back the routes that went with them, and waits
 // until both devices are active.
-func Restore(ctx context.Context) error {
-	return errors.Join(RunLines(ctx, restore), awaitActive(ctx))
+func (w Wire) Restore(ctx context.Context) error {
+	return errors.Join(RunLines(ctx, w.lines("ip link set NA up\nip link set NB up\n"+routes)), awaitActive(ctx))
 }
 
 // activePatience bounds the wait for a device to be active.
@@ -133,17 +206,17 @@ func SetInterface(name string, up bool) (err error) {
 }
 
 // Impair puts a netem discipline on what the client's device sends.
-func Impair(ctx context.Context, netem string) error {
-	return RunLines(ctx, "tc qdisc replace dev "+ClientNetdev+" root netem "+netem+" limit 10000")
+func (w Wire) Impair(ctx context.Context, netem string) error {
+	return RunLines(ctx, "tc qdisc replace dev "+w.ClientNetdev+" root netem "+netem+" limit 10000")
 }
 
 // Clear removes the discipline, and loses the packets that wait in it.
-func Clear(ctx context.Context) error {
-	out, err := Run(ctx, "tc", "qdisc", "show", "dev", ClientNetdev)
+func (w Wire) Clear(ctx context.Context) error {
+	out, err := Run(ctx, "tc", "qdisc", "show", "dev", w.ClientNetdev)
 	if err != nil || !strings.Contains(out, "netem") {
 		return err
 	}
-	return RunLines(ctx, "tc qdisc del dev "+ClientNetdev+" root")
+	return RunLines(ctx, "tc qdisc del dev "+w.ClientNetdev+" root")
 }
 
 // Run runs a program to its end and returns what it printed.

@@ -1,0 +1,101 @@
+package rdmaradarextension
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/rdmaradar/rdmaradar/extension/rdmaradarextension/internal/metadata"
+)
+
+// over asks over a socket.
+func over(t *testing.T, path, method, url string) answer {
+	t.Helper()
+	local := client()
+	local.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	require.NoError(t, err)
+	response, err := local.Do(request)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return answer{status: response.StatusCode, header: response.Header, body: string(body)}
+}
+
+// On the socket there is no token, and no way to change anything.
+func TestSocketBeside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run", "radar.sock")
+	s := serve(t, func(cfg *Config) { cfg.Socket = path })
+	defer s.Show(tracing())()
+	view := over(t, path, http.MethodGet, "http://localhost/view")
+	assert.Equal(t, http.StatusOK, view.status)
+	assert.Contains(t, view.body, `"host":"node-1"`)
+	assert.Contains(t, view.header.Get("Content-Security-Policy"), "default-src 'none'")
+	assert.Equal(t, http.StatusMethodNotAllowed, over(t, path, http.MethodPost, "http://localhost/view").status)
+	// The port is what it was.
+	assert.Equal(t, http.StatusForbidden, s.ask(http.MethodGet, s.origin()+"view", "").status)
+	assert.Equal(t, http.StatusOK, s.ask(http.MethodGet, s.base+"view", "").status)
+}
+
+// The mode of the file is the only boundary, whatever the umask of the collector is.
+func TestSocketIsForOwnerAndGroup(t *testing.T) {
+	for _, mask := range []int{0, 0o022, 0o077} {
+		path := filepath.Join(t.TempDir(), "radar.sock")
+		before := syscall.Umask(mask)
+		serve(t, func(cfg *Config) { cfg.Socket = path })
+		syscall.Umask(before)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o660), info.Mode().Perm(), "umask %#o", mask)
+	}
+}
+
+func TestSocketIsRemovedAtTheEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "radar.sock")
+	s := serve(t, func(cfg *Config) { cfg.Socket = path })
+	require.FileExists(t, path)
+	require.NoError(t, s.Shutdown(t.Context()))
+	assert.NoFileExists(t, path)
+}
+
+// The page is served all the same, and the log says what to do about the socket.
+func TestSocketThatCannotBeServed(t *testing.T) {
+	taken := filepath.Join(t.TempDir(), "radar.sock")
+	serve(t, func(cfg *Config) { cfg.Socket = taken })
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for path, says := range map[string]string{
+		taken: "another collector serves it",
+		filepath.Join(t.TempDir(), "a", "b", "s"): "RuntimeDirectory=",
+		file:                     "no socket: remove it",
+		filepath.Join(file, "s"): "set socket to a path",
+	} {
+		core, logs := observer.New(zap.WarnLevel)
+		settings := extensiontest.NewNopSettings(metadata.Type)
+		settings.Logger = zap.New(core)
+		cfg := createDefaultConfig().(*Config)
+		cfg.HTTP.NetAddr.Endpoint, cfg.Socket = "localhost:0", path
+		created, err := NewFactory().Create(t.Context(), settings, cfg)
+		require.NoError(t, err)
+		require.NoError(t, created.Start(t.Context(), componenttest.NewNopHost()), path)
+		require.NoError(t, created.Shutdown(t.Context()))
+		require.Len(t, logs.All(), 1, path)
+		assert.Contains(t, logs.All()[0].ContextMap()["error"], says, path)
+	}
+	assert.FileExists(t, taken, "that of the other one stays")
+}

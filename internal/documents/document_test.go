@@ -1,0 +1,135 @@
+package documents
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+)
+
+// root is that of the repository.
+const root = "../.."
+
+// document is what the tests need of a Markdown file.
+type document struct {
+	// links are the targets of links and images.
+	links []string
+	// anchors are the fragments that a link may name, as GitHub makes them.
+	anchors map[string]bool
+	// code is what stands in code spans and blocks.
+	code []string
+}
+
+// documents reads every Markdown file of the repository, by its path from the root.
+func documents(t *testing.T) map[string]document {
+	t.Helper()
+	found := map[string]document{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if path != root && strings.HasPrefix(entry.Name(), ".") || isOutput(entry.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		found[name] = parse(source)
+		return err
+	})
+	require.NoError(t, err)
+	require.Contains(t, found, "README.md")
+	return found
+}
+
+// isOutput reports whether a directory has what make built or a tool fetched.
+func isOutput(name string) bool {
+	return name == "out" || name == "bin" || name == "node_modules"
+}
+
+func parse(source []byte) document {
+	d := document{anchors: map[string]bool{}}
+	parser := goldmark.New(goldmark.WithExtensions(extension.Table)).Parser()
+	seen := map[string]int{}
+	_ = ast.Walk(parser.Parse(text.NewReader(source)), func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := node.(type) {
+		case *ast.Link:
+			d.links = append(d.links, string(n.Destination))
+		case *ast.Image:
+			d.links = append(d.links, string(n.Destination))
+		case *ast.Heading:
+			name := anchorOf(plain(n, source))
+			if seen[name]++; seen[name] > 1 {
+				name = fmt.Sprintf("%s-%d", name, seen[name]-1)
+			}
+			d.anchors[name] = true
+		case *ast.CodeSpan:
+			d.code = append(d.code, plain(n, source))
+		case *ast.FencedCodeBlock:
+			d.code = append(d.code, lines(n, source))
+		case *ast.CodeBlock:
+			d.code = append(d.code, lines(n, source))
+		}
+		return ast.WalkContinue, nil
+	})
+	return d
+}
+
+// plain is the text below a node, without its markup.
+func plain(node ast.Node, source []byte) string {
+	var out strings.Builder
+	_ = ast.Walk(node, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if t, ok := n.(*ast.Text); ok && entering {
+			out.Write(t.Segment.Value(source))
+			if t.SoftLineBreak() {
+				out.WriteByte(' ')
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	return out.String()
+}
+
+func lines(node ast.Node, source []byte) string {
+	var out strings.Builder
+	for i := range node.Lines().Len() {
+		segment := node.Lines().At(i)
+		out.Write(segment.Value(source))
+	}
+	return out.String()
+}
+
+// anchorOf is the fragment that GitHub gives a heading: lower case, spaces as
+// hyphens, without other punctuation.
+func anchorOf(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		default:
+			return -1
+		}
+	}, heading)
+}

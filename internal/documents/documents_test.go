@@ -1,0 +1,100 @@
+package documents
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Links to other sites are not followed: a test must not depend on them.
+func TestLinksLeadSomewhere(t *testing.T) {
+	all := documents(t)
+	for name, d := range all {
+		for _, link := range d.links {
+			if isRemote(link) {
+				continue
+			}
+			target, fragment, _ := strings.Cut(link, "#")
+			path := name
+			if target != "" {
+				path = filepath.Join(filepath.Dir(name), target)
+			}
+			if _, err := os.Stat(filepath.Join(root, path)); !assert.NoError(t, err, "%s links to %s", name, link) || fragment == "" {
+				continue
+			}
+			assert.True(t, all[path].anchors[fragment], "%s links to %s: %s has no such heading", name, link, path)
+		}
+	}
+}
+
+func isRemote(link string) bool {
+	return strings.HasPrefix(link, "https://") || strings.HasPrefix(link, "http://")
+}
+
+var target = regexp.MustCompile(`(?m)^([a-z0-9][a-z0-9 -]*):`)
+
+// Every "make X" in a code span or block is a target of the Makefile.
+func TestTargetsOfMakeExist(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	targets := map[string]bool{}
+	for _, rule := range target.FindAllStringSubmatch(string(makefile), -1) {
+		for name := range strings.FieldsSeq(rule[1]) {
+			targets[name] = true
+		}
+	}
+	for name, d := range documents(t) {
+		for _, code := range d.code {
+			for _, wanted := range made(code) {
+				assert.True(t, targets[wanted], "%s says \"make %s\", and the Makefile has no such target", name, wanted)
+			}
+		}
+	}
+}
+
+// made are the targets that commands ask of make.
+func made(code string) []string {
+	var targets []string
+	for line := range strings.Lines(code) {
+		words := strings.Fields(line)
+		at := slices.Index(words, "make")
+		if at >= 0 && at+1 < len(words) && isTarget.MatchString(words[at+1]) {
+			targets = append(targets, words[at+1])
+		}
+	}
+	return targets
+}
+
+var isTarget = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+// Every word of code that looks like a path below a directory of the repository is
+// one. What make writes is not there before it ran.
+func TestFilesExist(t *testing.T) {
+	entries, err := os.ReadDir(root)
+	require.NoError(t, err)
+	directories := map[string]bool{}
+	for _, entry := range entries {
+		directories[entry.Name()] = entry.IsDir() && !isOutput(entry.Name())
+	}
+	for name, d := range documents(t) {
+		for _, code := range d.code {
+			for word := range strings.FieldsSeq(code) {
+				path := strings.Trim(strings.TrimPrefix(word, "./"), `"'.,:;()`)
+				path = strings.TrimSuffix(path, "/...")
+				first, rest, below := strings.Cut(path, "/")
+				if !below || rest == "" || !directories[first] {
+					continue
+				}
+				found, err := filepath.Glob(filepath.Join(root, path))
+				require.NoError(t, err)
+				assert.NotEmpty(t, found, "%s names %s, which does not exist", name, path)
+			}
+		}
+	}
+}

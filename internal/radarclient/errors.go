@@ -1,0 +1,66 @@
+package radarclient
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+
+	"github.com/rdmaradar/rdmaradar/internal/text"
+)
+
+// explain says why nobody answers, and what to do. The error of the system alone would
+// have the address in it, and with it the token.
+func (c *Client) explain(err error) error {
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	switch {
+	case c.socket == "":
+		return fmt.Errorf("ask the collector at %s: %w (%w)", c.Where(), ErrNotRunning, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("ask the collector on %s: %w: %s", c.socket, ErrDenied, whoMay(c.socket))
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w on %s: there is no such socket. Start otelcol-rdma with the extension rdma_radar and its key socket, "+
+			"or name another socket (--socket) or the address of the page (--url)", ErrNotRunning, c.socket)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w on %s: a collector that was killed has left the socket. Start it again: systemctl status otelcol-rdma tells why it ended",
+			ErrNotRunning, c.socket)
+	default:
+		return fmt.Errorf("ask the collector on %s: %w", c.socket, err)
+	}
+}
+
+// whoMay says who may open a socket.
+func whoMay(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "run this as root"
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Gid == 0 {
+		return "run this as root"
+	}
+	group := strconv.Itoa(int(owner.Gid))
+	if found, err := user.LookupGroupId(group); err == nil {
+		group = found.Name
+	}
+	return "run this as root, or as a member of the group " + text.Clean(group, maxText)
+}
+
+// refused says what an answer says that is none.
+func (c *Client) refused(response *http.Response) error {
+	// What it says is for people, and short.
+	said, _ := io.ReadAll(io.LimitReader(response.Body, maxText))
+	err := fmt.Errorf("the collector at %s refuses: %d: %s", c.Where(), response.StatusCode, text.Clean(string(said), maxText))
+	if response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusUnauthorized {
+		return fmt.Errorf("%w: %w", err, ErrDenied)
+	}
+	return err
+}
