@@ -13,10 +13,10 @@ gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
 # Modules of their own whose tests need nothing but Go. They are not cached: go test
 # does not see that a file outside of the module changed.
-modules := cmd/rdmaradar internal/documents
+modules := cmd/rdmaradar internal/documents internal/packaging
 
 .PHONY: help demo verdicts verdicts-here test unit e2e backends browser screenshots lab generate check-generated build packages image bench bench-go lint clean
-.PHONY: packaging verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
+.PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +27,7 @@ demo: check-demo setup-demo build verbsim ## watch slow work requests of a simul
 test: ## run the tiers unit, e2e, backends, browser, lab and verdicts-here, and print the time of each (root)
 	@scripts/tiers.sh build unit e2e backends browser lab verdicts-here
 
-unit: setup-unit verbsim debian-packages check-generated packaging ## vet, generated files, every package under the race detector, the documents
+unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector, the documents
 	go vet ./...
 	$(gotestsum) --format pkgname -- -race -timeout 10m ./...
 	for module in $(modules); do (cd $$module && go vet ./... && \
@@ -102,9 +102,6 @@ check-demo:
 	@bin/demo check
 
 # Manifests, packages and image, which nothing of the receiver needs: a module of its own.
-packaging: setup-unit
-	cd internal/packaging && go vet ./... && go tool -modfile=../tools/go.mod gotestsum --format pkgname -- -timeout 10m ./...
-
 # What the tests of internal/provider read.
 debian-packages:
 	@internal/provider/testdata/fetch.sh
