@@ -101,7 +101,6 @@ check-demo:
 	@go build -buildvcs=false -o bin/demo ./internal/demo
 	@bin/demo check
 
-# Manifests, packages and image, which nothing of the receiver needs: a module of its own.
 # What the tests of internal/provider read.
 debian-packages:
 	@internal/provider/testdata/fetch.sh

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rdmaradar/rdmaradar/internal/testbed"
 )
 
 // onSocket shows the collector to who may open a file.
@@ -56,7 +58,7 @@ func (c *collector) rdmaradar(arguments ...string) (stdout, stderr string, statu
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, built(c.t, "rdmaradar", "build"), append(arguments, "--socket", filepath.Join(c.dir, "radar.sock"))...)
+	cmd := exec.CommandContext(ctx, testbed.Built(c.t, "rdmaradar", "build"), append(arguments, "--socket", filepath.Join(c.dir, "radar.sock"))...)
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = &out, &errs, tied(nil)
 	if err := cmd.Run(); err != nil {
 		exit := (*exec.ExitError)(nil)
