@@ -73,7 +73,7 @@ func TestCommandShowsASlowQueue(t *testing.T) {
 	traces(t)
 	const device, spikeMicroseconds = "radar1", 20_000
 	c := startCollector(t, onSocket, nil)
-	c.waitForLog("Everything is ready", patience)
+	c.waitForLog("Everything is ready", testbed.Patience)
 	// A library is probed when a program first uses it. This one goes before the job,
 	// which is to be followed from its first request.
 	startWorkload(t, "rate", "--requests", "1000", "--rate", "5000", "--start-delay-ms", "400").end()
@@ -81,7 +81,7 @@ func TestCommandShowsASlowQueue(t *testing.T) {
 		"--spike-us", fmt.Sprint(spikeMicroseconds), "--spikes-per-second", "3")
 
 	var node shownNode
-	c.waitUntil("an incident is open on the device", patience, func() bool {
+	c.waitUntil("an incident is open on the device", testbed.Patience, func() bool {
 		text, said, _ := c.rdmaradar("top", "--once", "--output", "json", "--filter", device)
 		require.NoError(t, json.Unmarshal([]byte(text), &node), said)
 		for _, incident := range node.Incidents {
