@@ -13,9 +13,9 @@ gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
 # Modules of their own whose tests need nothing but Go. They are not cached: go test
 # does not see that a file outside of the module changed.
-modules := cmd/rdmaradar internal/documents
+modules := cmd/rdmaradar internal/documents internal/packaging
 
-.PHONY: help demo verdicts verdicts-here test unit e2e backends browser screenshots lab generate check-generated build bench bench-go lint clean
+.PHONY: help demo verdicts verdicts-here test unit e2e backends browser screenshots lab generate check-generated build packages image bench bench-go lint clean
 .PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint setup-screenshots
 
 help: ## list the targets
@@ -66,6 +66,12 @@ check-generated: setup-generate ## fail when a committed generated file differs 
 build: ## build the collector distribution, bin/otelcol-rdma, and the companion command, bin/rdmaradar
 	@scripts/build.sh
 
+packages: build ## make the .deb and the .rpm, into out/packages
+	@go run -C internal/packaging ./cmd/packages -repository "$(CURDIR)" -binaries "$(CURDIR)/bin" -out "$(CURDIR)/out/packages"
+
+image: build ## make the container image, an OCI layout, into out/image
+	@go run -C internal/packaging ./cmd/image -repository "$(CURDIR)" -binaries "$(CURDIR)/bin" -out "$(CURDIR)/out/image"
+
 verbsim: setup-demo ## build the simulated verbs provider and workload
 	@$(MAKE) --no-print-directory -C internal/verbsim
 
@@ -95,6 +101,7 @@ check-demo:
 	@go build -buildvcs=false -o bin/demo ./internal/demo
 	@bin/demo check
 
+# Manifests, packages and image, which nothing of the receiver needs: a module of its own.
 # What the tests of internal/provider read.
 debian-packages:
 	@internal/provider/testdata/fetch.sh

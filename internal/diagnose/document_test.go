@@ -49,9 +49,10 @@ This file is written from the table in ` + "`internal/diagnose`" + `, by its tes
 
 const documentProof = `
 Proven %s: tests bring it about and see it named. Proven %s: tests feed recorded or written counters
-and measurements; nothing brought it about. ` + "`make verdicts`" + ` brings about those of the host's threads on a simulated device, in shuffled
-order, and each has to be named first within five seconds. In each shuffle are twelve seconds of sound traffic whose sizes,
-depths and rates vary, and six of a full port, in which no incident may be opened.
+and measurements; nothing brought it about. ` + "`make verdicts`" + ` brings about those of the host's threads on a simulated device, those of the
+wire and of the peer with soft-RoCE in a virtual machine, in shuffled order, and each has to be named first within five seconds. In each
+shuffle are twelve seconds of sound traffic whose sizes, depths and rates vary, six of a full port, and twelve on soft-RoCE, in which no
+incident may be opened.
 `
 
 func document(causes []Cause) string {
