@@ -16,7 +16,7 @@ gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 modules := cmd/rdmaradar internal/documents internal/packaging
 
 .PHONY: help demo verdicts verdicts-here test unit e2e backends browser screenshots lab generate check-generated build packages image bench bench-go lint clean
-.PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
+.PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint setup-screenshots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,8 +48,8 @@ browser: setup-browser build verbsim ## the radar page in Chromium; screenshots 
 	@internal/browser/fetch.sh
 	cd internal/browser && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags browser -count 1 -parallel 1 -timeout 20m ./...
 
-screenshots: browser ## take the pictures of the documents anew, from the tests of the radar page (root)
-	@scripts/setup.sh screenshots
+screenshots: setup-browser setup-screenshots build verbsim ## take the pictures of the documents anew (root)
+	cd internal/browser && go test -tags browser -count 1 -parallel 1 -run 'TestIncidentIsSeenAtOnce|TestTopology|TestSpikeOfASimulatedJobIsSeen' .
 	@scripts/screenshots.sh
 
 lab: setup-lab build ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
@@ -105,5 +105,5 @@ check-demo:
 debian-packages:
 	@internal/provider/testdata/fetch.sh
 
-setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint: setup-%:
+setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint setup-screenshots: setup-%:
 	@scripts/setup.sh $*
