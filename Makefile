@@ -40,8 +40,9 @@ e2e: setup-demo build verbsim ## end to end on this host: simulated verbs worklo
 	packages=$$(scripts/tagged-packages.sh e2e); \
 	$(gotestsum) --format testname -- -tags e2e -count 1 -p 1 -parallel 2 -timeout 25m $$packages
 
-backends: setup-demo build verbsim ## the built collector with Jaeger and Prometheus, which are built first (root)
+backends: setup-demo build verbsim ## the built collector with Jaeger and Prometheus, which are built first; rules and dashboards (root)
 	@internal/e2e/build.sh
+	cd internal/e2e/prometheus && CGO_ENABLED=0 go tool -modfile=../../tools/go.mod gotestsum --format testname -- -trimpath -tags backends,remove_all_sd -count 1 -timeout 20m ./...
 	cd internal/e2e && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags backends -count 1 -p 1 -timeout 20m ./...
 
 browser: setup-browser build verbsim ## the radar page in Chromium; screenshots in out/browser (root)

@@ -53,7 +53,8 @@ func StartPrometheus(t *testing.T, rules ...string) *Prometheus {
 	p := &Prometheus{URL: "http://" + address, OTLP: "http://" + address + "/api/v1/otlp"}
 	p.Child = start(t, directory, "prometheus", p.URL+"/-/ready",
 		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(directory, "data"),
-		"--web.listen-address="+address, "--web.enable-otlp-receiver", "--enable-feature=exemplar-storage")
+		"--web.listen-address="+address, "--web.enable-otlp-receiver",
+		"--web.enable-remote-write-receiver", "--enable-feature=exemplar-storage")
 	client, err := api.NewClient(api.Config{Address: p.URL})
 	require.NoError(t, err)
 	p.API = v1.NewAPI(client)

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,16 +37,8 @@ func (n names) add(metric string, labels ...string) {
 // and adds what the receiver tells of itself.
 func emitted(t *testing.T, prometheus *backend.Prometheus) names {
 	t.Helper()
-	now := time.Now()
-	require.NoError(t, send(t.Context(), prometheus, everyMetric(t), now, now))
-	series, _, err := prometheus.API.Series(t.Context(), []string{`{__name__=~"rdma_.*"}`}, now.Add(-time.Minute), now.Add(time.Minute))
-	require.NoError(t, err)
-	all := names{}
-	for _, s := range series {
-		for label := range s {
-			all.add(string(s["__name__"]), string(label))
-		}
-	}
+	require.NoError(t, prometheus.Take(t.Context(), backend.EveryMetric(t)))
+	all := names(prometheus.Labels(t))
 	require.NotEmpty(t, all)
 	addOwn(t, all)
 	return all
