@@ -62,6 +62,18 @@ func TestShippedConfigurationsAreValid(t *testing.T) {
 	}
 }
 
+// What is given besides another configuration is no whole one by itself.
+func TestShippedAdditionsAreValid(t *testing.T) {
+	for _, paths := range [][]string{
+		{"agent.yaml", "gateway/agent-telemetry.yaml"},
+		{"tempo.yaml", "prometheus.yaml"},
+		{"jaeger.yaml", "prometheus.yaml"},
+	} {
+		output, err := run(t, "validate", "--config", paths[0], "--config", paths[1])
+		assert.NoError(t, err, "%v: %s", paths, output)
+	}
+}
+
 // A configuration may ask for no other variable than these two: whoever rolls
 // it out would not know to set it.
 func TestShippedConfigurationsNameTwoVariablesAlone(t *testing.T) {

@@ -109,6 +109,7 @@ func TestSpikeOfASimulatedJobIsSeen(t *testing.T) {
 	shown := time.Now()
 	o.waitFor(`document.querySelector('.incident') != null`)
 	o.shoot("collector")
+	o.shootWindow("window-collector")
 	names := o.texts("#queues-table tbody td:first-child")
 	assert.Contains(t, strings.Join(names, "\n"), hostile)
 	assert.Zero(t, eval[int](o, `document.querySelectorAll('main img, main b').length`), "a name became markup")

@@ -98,3 +98,26 @@ func TestFilesExist(t *testing.T) {
 		}
 	}
 }
+
+var (
+	isTest   = regexp.MustCompile(`^Test[A-Z]\w*$`)
+	function = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+)
+
+// Every test that a document calls a proof is there.
+func TestProofsExist(t *testing.T) {
+	known := map[string]bool{}
+	err := walk(".go", func(_ string, source []byte) {
+		for _, found := range function.FindAllSubmatch(source, -1) {
+			known[string(found[1])] = true
+		}
+	})
+	require.NoError(t, err)
+	for name, d := range documents(t) {
+		for _, code := range d.code {
+			if isTest.MatchString(code) {
+				assert.True(t, known[code], "%s names the test %s, which does not exist", name, code)
+			}
+		}
+	}
+}

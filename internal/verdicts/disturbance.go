@@ -79,14 +79,15 @@ func (w *waits) between(from, to time.Time) time.Duration {
 
 // isOfOthers reports whether a verdict tells of others that took the processor away
 // from a workload, which waited for one so long during the incident, though nothing of
-// the kind was injected.
-func (s *scenario) isOfOthers(r *record, waited time.Duration) bool {
-	return !s.crowded && r.cause == "poller_preempted" && r.worst > 0 && waited >= r.worst/2
+// the kind was injected, or not yet.
+func (o *outcome) isOfOthers(r *record, waited time.Duration) bool {
+	ours := o.scenario.crowded && !r.ended.Before(o.injected)
+	return !ours && r.cause == "poller_preempted" && r.worst > 0 && waited >= r.worst/2
 }
 
 // hear takes what was said so far, of a workload that waited as that says.
 func (o *outcome) hear(said []record, waits *waits) {
-	isOfOthers := func(r record) bool { return o.scenario.isOfOthers(&r, waits.between(r.began, r.ended)) }
+	isOfOthers := func(r record) bool { return o.isOfOthers(&r, waits.between(r.began, r.ended)) }
 	o.disturbed = slices.ContainsFunc(said, isOfOthers)
 	o.verdicts = slices.DeleteFunc(slices.Clone(said), isOfOthers)
 }

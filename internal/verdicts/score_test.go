@@ -133,13 +133,16 @@ func TestDisturbance(t *testing.T) {
 		said     record
 		// before, during and after the incident the workload waited so long.
 		before, during, after time.Duration
-		disturbed             bool
+		// injected is how long after the incident began.
+		injected  time.Duration
+		disturbed bool
 	}{
 		"preempted":              {said: byOthers, during: 3 * time.Millisecond, disturbed: true},
 		"it was not":             {said: byOthers, during: time.Millisecond},
 		"it was at another time": {said: byOthers, before: time.Second, during: time.Millisecond, after: time.Second},
 		"something else":         {said: busy, during: 3 * time.Millisecond},
 		"preempted by this":      {scenario: scenario{crowded: true}, said: byOthers, during: 3 * time.Millisecond},
+		"preempted before this":  {scenario: scenario{crowded: true}, said: byOthers, during: 3 * time.Millisecond, injected: 2 * time.Second, disturbed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &waits{seen: []waited{
@@ -148,7 +151,7 @@ func TestDisturbance(t *testing.T) {
 				{began.Add(time.Second + time.Millisecond), test.before + test.during},
 				{began.Add(3 * time.Second), test.before + test.during + test.after},
 			}}
-			o := outcome{scenario: &test.scenario}
+			o := outcome{scenario: &test.scenario, injected: began.Add(test.injected)}
 			o.hear([]record{test.said}, w)
 			assert.Equal(t, test.disturbed, o.disturbed)
 			assert.Equal(t, test.disturbed, len(o.verdicts) == 0)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -79,6 +80,11 @@ func everyMetric(t *testing.T) pmetric.Metrics {
 	sample := fullSample()
 	newDeviceEmitter(defaultConfig(), receivertest.NewNopSettings(metadata.Type), theSurroundings()).emit(metrics, &sample, map[string]uint64{})
 	return metrics
+}
+
+// What dashboards and rules may ask for: internal/e2e hands it to a Prometheus.
+func TestEveryMetricGolden(t *testing.T) {
+	requireGoldenMetrics(t, "every-metric", everyMetric(t), pmetrictest.IgnoreMetricDataPointsOrder())
 }
 
 func TestEmittedMetricsAreThoseDeclared(t *testing.T) {

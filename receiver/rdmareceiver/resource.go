@@ -30,8 +30,6 @@ func processResource(host hostFacts, who *identity) pcommon.Resource {
 		rb.SetProcessCreationTime(who.facts.StartTime.UTC().Format(time.RFC3339))
 	}
 	setKnown(rb.SetProcessExecutableName, who.facts.Executable)
-	setKnown(rb.SetContainerID, who.facts.ContainerID)
-	setKnown(rb.SetSlurmStepID, who.facts.SlurmStepID)
 	return rb.Emit()
 }
 
@@ -59,6 +57,8 @@ func setJob(rb *metadata.ResourceBuilder, host hostFacts, job jobKey) {
 	rb.SetServiceInstanceID(job.instanceID(cmp.Or(host.Name, host.ID)))
 	setKnown(rb.SetServiceNamespace, job.namespace)
 	setKnown(rb.SetSlurmJobID, job.slurmJob)
+	setKnown(rb.SetSlurmStepID, job.slurmStep)
+	setKnown(rb.SetContainerID, job.container)
 }
 
 // setKnown sets an attribute, unless its value is not known.

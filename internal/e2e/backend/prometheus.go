@@ -30,9 +30,9 @@ type Prometheus struct {
 	API v1.API
 }
 
-// prometheusConfig is what config/jaeger-prometheus.yaml asks for.
+// prometheusConfig is as config/prometheus/prometheus.yml.
 const prometheusConfig = `global: {evaluation_interval: 1s}
-otlp: {promote_resource_attributes: [host.name]}
+otlp: {promote_resource_attributes: [host.name, slurm.job.id]}
 rule_files: [%s]
 `
 
