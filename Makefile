@@ -13,10 +13,10 @@ gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
 # Modules of their own whose tests need nothing but Go. They are not cached: go test
 # does not see that a file outside of the module changed.
-modules := cmd/rdmaradar internal/documents
+modules := cmd/rdmaradar internal/documents internal/packaging
 
-.PHONY: help demo verdicts verdicts-here test unit documents e2e backends browser lab generate check-generated build bench bench-go lint clean
-.PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
+.PHONY: help demo verdicts verdicts-here test unit e2e backends browser screenshots lab generate check-generated build packages image bench bench-go lint clean
+.PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint setup-screenshots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,10 @@ browser: setup-browser build verbsim ## the radar page in Chromium; screenshots 
 	@internal/browser/fetch.sh
 	cd internal/browser && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags browser -count 1 -parallel 1 -timeout 20m ./...
 
+screenshots: setup-browser setup-screenshots build verbsim ## take the pictures of the documents anew (root)
+	cd internal/browser && go test -tags browser -count 1 -parallel 1 -run 'TestIncidentIsSeenAtOnce|TestTopology|TestSpikeOfASimulatedJobIsSeen' .
+	@scripts/screenshots.sh
+
 lab: setup-lab build ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
 	packages=$$(scripts/tagged-packages.sh lab); \
 	$(gotestsum) --format testname -- -tags lab -count 1 -p 1 -timeout 65m $$packages
@@ -62,6 +66,12 @@ check-generated: setup-generate ## fail when a committed generated file differs 
 
 build: ## build the collector distribution, bin/otelcol-rdma, and the companion command, bin/rdmaradar
 	@scripts/build.sh
+
+packages: build ## make the .deb and the .rpm, into out/packages
+	@go run -C internal/packaging ./cmd/packages -repository "$(CURDIR)" -binaries "$(CURDIR)/bin" -out "$(CURDIR)/out/packages"
+
+image: build ## make the container image, an OCI layout, into out/image
+	@go run -C internal/packaging ./cmd/image -repository "$(CURDIR)" -binaries "$(CURDIR)/bin" -out "$(CURDIR)/out/image"
 
 verbsim: setup-demo ## build the simulated verbs provider and workload
 	@$(MAKE) --no-print-directory -C internal/verbsim
@@ -96,5 +106,5 @@ check-demo:
 debian-packages:
 	@internal/provider/testdata/fetch.sh
 
-setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint: setup-%:
+setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint setup-screenshots: setup-%:
 	@scripts/setup.sh $*

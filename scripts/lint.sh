@@ -36,7 +36,8 @@ check_module() {
 
 check_shell() {
 	require shellcheck "scripts were" || return 1
-	shellcheck scripts/*.sh internal/provider/testdata/*.sh internal/browser/*.sh internal/e2e/*.sh .ci/run
+	shellcheck scripts/*.sh internal/provider/testdata/*.sh internal/browser/*.sh internal/e2e/*.sh .ci/run \
+		config/slurm/*.sh config/packages/*.sh config/systemd/*.generator
 }
 
 check_c() {
@@ -55,6 +56,7 @@ check_module internal/e2e backends || failed=1
 CGO_ENABLED=0 GOFLAGS=-trimpath check_module internal/e2e/prometheus backends,remove_all_sd || failed=1
 check_module internal/documents || failed=1
 check_module cmd/rdmaradar || failed=1
+check_module internal/packaging image || failed=1
 check_shell || failed=1
 check_c || failed=1
 exit "$failed"

@@ -2,21 +2,22 @@
 # Installs what a target needs and the machine lacks, on Debian and its
 # relatives. Fast and silent when nothing is missing.
 #
-#   scripts/setup.sh GROUP...     groups: demo generate unit lab lint bench browser
+#   scripts/setup.sh GROUP...     groups: demo generate unit lab lint bench browser screenshots
 set -euo pipefail
 
 # What each group needs, as Debian packages.
 packages_of() {
 	case $1 in
 	demo) echo libibverbs-dev ibverbs-providers ;;
-	unit) echo libibverbs-dev ibverbs-providers busybox-static xz-utils zstd ;;
+	unit) echo libibverbs-dev ibverbs-providers busybox-static xz-utils zstd systemd rpm ;;
 	generate) echo clang-19 llvm-19 ;;
 	lab) echo libibverbs-dev librdmacm-dev qemu-system-x86 mmdebstrap busybox-static kmod cpio xz-utils zstd e2fsprogs ;;
 	lint) echo shellcheck clang-format-19 ;;
 	bench) echo libibverbs-dev ibverbs-providers bpftrace linux-perf ;;
 	browser) echo chromium fonts-dejavu-core "$(command -v npm >/dev/null || echo npm)" ;;
+	screenshots) echo pngquant ;;
 	*)
-		echo "setup: unknown group \"$1\": use demo, generate, unit, lab, lint, bench or browser" >&2
+		echo "setup: unknown group \"$1\": use demo, generate, unit, lab, lint, bench, browser or screenshots" >&2
 		return 2
 		;;
 	esac

@@ -78,6 +78,6 @@ func rootCommand() *cobra.Command {
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.AddCommand(topCommand())
+	root.AddCommand(topCommand(), doctorCommand())
 	return root
 }

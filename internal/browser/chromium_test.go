@@ -172,7 +172,23 @@ func (o *tab) prefer(theme string) {
 // shoot keeps a screenshot of the whole page.
 func (o *tab) shoot(name string) {
 	o.t.Helper()
-	picture := ask(o, chromedp.FullScreenshot(100))
+	o.keep(name, ask(o, chromedp.FullScreenshot(100)))
+}
+
+// shootWindow keeps what is seen of the page without scrolling.
+func (o *tab) shootWindow(name string) {
+	o.t.Helper()
+	o.keep(name, ask(o, chromedp.CaptureScreenshot()))
+}
+
+// shootPart keeps a screenshot of one element.
+func (o *tab) shootPart(name, selector string) {
+	o.t.Helper()
+	o.keep(name, ask(o, chromedp.Screenshot(selector)))
+}
+
+func (o *tab) keep(name string, picture []byte) {
+	o.t.Helper()
 	require.NoError(o.t, os.MkdirAll(screenshots, 0o755))
 	require.NoError(o.t, os.WriteFile(filepath.Join(screenshots, name+".png"), picture, 0o644))
 }

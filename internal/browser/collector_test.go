@@ -105,10 +105,12 @@ func TestSpikeOfASimulatedJobIsSeen(t *testing.T) {
 
 	job, path := startJob(t, root)
 	o.waitFor(`document.querySelectorAll('#queues-table tbody tr[aria-rowindex]').length > 0`)
-	o.waitFor(`[...document.querySelectorAll('#slowest li strong')].some((e) => /^2\d(\.\d)? ms$/.test(e.innerText))`)
+	// The first process only writes: what is slow of it, on a busy machine, is no spike.
+	o.waitFor(`[...document.querySelectorAll('#slowest li')].some((e) => /^2\d(\.\d)? ms/.test(e.innerText) && e.innerText.includes('rdma_write_with_imm'))`)
 	shown := time.Now()
 	o.waitFor(`document.querySelector('.incident') != null`)
 	o.shoot("collector")
+	o.shootWindow("window-collector")
 	names := o.texts("#queues-table tbody td:first-child")
 	assert.Contains(t, strings.Join(names, "\n"), hostile)
 	assert.Zero(t, eval[int](o, `document.querySelectorAll('main img, main b').length`), "a name became markup")

@@ -31,6 +31,7 @@ func TestIncidentIsSeenAtOnce(t *testing.T) {
 		o.waitFor(`document.querySelectorAll('#queues-table tbody tr').length > 10`)
 		o.shoot("incident-" + theme)
 	}
+	o.shootWindow("window-incident")
 	assert.Equal(t, "One thing is wrong", o.text("#headline-title"))
 	incident := o.text(".incident")
 	for _, part := range []string{"QP 0x1803 on mlx5_3 (rank 3)", "487 µs instead of 2.2 µs", "Since", "pause frames (PFC) received", "rx_prio3_pause rose"} {
@@ -64,6 +65,7 @@ func TestTopology(t *testing.T) {
 		assert.Contains(t, hot[0], "python3 41003")
 		assert.Contains(t, o.text("#routes tbody tr:first-child"), s.queues[3].Device)
 		o.shoot("topology-" + theme)
+		o.shootPart("part-topology", "#topology-plot")
 	}
 }
 

@@ -49,9 +49,10 @@ This file is written from the table in ` + "`internal/diagnose`" + `, by its tes
 
 const documentProof = `
 Proven %s: tests bring it about and see it named. Proven %s: tests feed recorded or written counters
-and measurements; nothing brought it about. ` + "`make verdicts`" + ` brings about those of the host's threads on a simulated device, in shuffled
-order, and each has to be named first within five seconds. In each shuffle are twelve seconds of sound traffic whose sizes,
-depths and rates vary, and six of a full port, in which no incident may be opened.
+and measurements; nothing brought it about. ` + "`make verdicts`" + ` brings about those of the host's threads on a simulated device, those of the
+wire and of the peer with soft-RoCE in a virtual machine, in shuffled order, and each has to be named first within five seconds. In each
+shuffle are twelve seconds of sound traffic whose sizes, depths and rates vary, six of a full port, and twelve on soft-RoCE, in which no
+incident may be opened.
 `
 
 func document(causes []Cause) string {
@@ -88,5 +89,19 @@ func list(out *strings.Builder, title string, items []string) {
 	fmt.Fprintf(out, "\n%s:\n\n", title)
 	for _, item := range items {
 		fmt.Fprintf(out, "- %s\n", item)
+	}
+}
+
+// Whoever looks up what to do finds every cause.
+func TestSlowJobNamesEveryCause(t *testing.T) {
+	text, err := os.ReadFile("../../docs/slow-job.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Causes() {
+		link := fmt.Sprintf("[`%s`](causes.md#%s)", c.Name, c.Name)
+		if !strings.Contains(string(text), link) {
+			t.Errorf("docs/slow-job.md does not name %s", link)
+		}
 	}
 }

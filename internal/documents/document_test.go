@@ -33,7 +33,14 @@ type document struct {
 func documents(t *testing.T) map[string]document {
 	t.Helper()
 	found := map[string]document{}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	require.NoError(t, walk(".md", func(name string, source []byte) { found[name] = parse(source) }))
+	require.Contains(t, found, "README.md")
+	return found
+}
+
+// walk visits every file of the repository whose name ends so.
+func walk(ending string, visit func(name string, content []byte)) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -43,20 +50,17 @@ func documents(t *testing.T) map[string]document {
 			}
 			return nil
 		}
-		if filepath.Ext(path) != ".md" {
+		if filepath.Ext(path) != ending {
 			return nil
 		}
-		source, err := os.ReadFile(path)
+		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
 		name, err := filepath.Rel(root, path)
-		found[name] = parse(source)
+		visit(name, content)
 		return err
 	})
-	require.NoError(t, err)
-	require.Contains(t, found, "README.md")
-	return found
 }
 
 // isOutput reports whether a directory has what make built or a tool fetched.

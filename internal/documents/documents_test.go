@@ -98,3 +98,49 @@ func TestFilesExist(t *testing.T) {
 		}
 	}
 }
+
+var (
+	isTest   = regexp.MustCompile(`^Test[A-Z]\w*$`)
+	function = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+)
+
+// Every test that a document calls a proof is there.
+func TestProofsExist(t *testing.T) {
+	known := map[string]bool{}
+	err := walk(".go", func(_ string, source []byte) {
+		for _, found := range function.FindAllSubmatch(source, -1) {
+			known[string(found[1])] = true
+		}
+	})
+	require.NoError(t, err)
+	for name, d := range documents(t) {
+		for _, code := range d.code {
+			if isTest.MatchString(code) {
+				assert.True(t, known[code], "%s names the test %s, which does not exist", name, code)
+			}
+		}
+	}
+}
+
+var (
+	isAlert = regexp.MustCompile(`^RDMA[A-Z][A-Za-z]+$`)
+	alert   = regexp.MustCompile(`(?m)^ +- alert: (\w+)$`)
+)
+
+// Every alert that a document tells of is one of the rules.
+func TestAlertsExist(t *testing.T) {
+	rules, err := os.ReadFile(filepath.Join(root, "config/prometheus/rdma-alerts.yaml"))
+	require.NoError(t, err)
+	known := map[string]bool{}
+	for _, found := range alert.FindAllSubmatch(rules, -1) {
+		known[string(found[1])] = true
+	}
+	require.NotEmpty(t, known)
+	for name, d := range documents(t) {
+		for _, code := range d.code {
+			if isAlert.MatchString(code) {
+				assert.True(t, known[code], "%s names the alert %s, of which there is no rule", name, code)
+			}
+		}
+	}
+}

@@ -62,14 +62,24 @@ func newAgent(t *testing.T, rest string) *agent {
 	return &agent{t: t, root: testbed.Node(t), directory: t.TempDir(), rest: rest, port: testbed.FreePort(t)}
 }
 
-// start runs the collector, also once more where it was before. The library of the
-// simulated provider is known to it then: a library is probed when a program first
-// uses it, and jobs are to be followed from their first request.
+// start runs the collector, also once more where it was before.
 func (a *agent) start() {
 	a.t.Helper()
 	config := fmt.Sprintf(everything, a.root, device, a.keys) + inDirectory(a.rest, a.directory) + fmt.Sprintf(own, a.port)
 	a.Collector = testbed.StartCollector(a.t, a.directory, config)
-	startJob(a.t, a.root, nil, "perftest-lat", "--seconds", "1.5", "--device", other).end()
+	a.introduce()
+}
+
+// introduce lets the collector know the library of the simulated provider: one is probed
+// when a program first uses it, and jobs are to be followed from their first request.
+func (a *agent) introduce() {
+	a.t.Helper()
+	j := startJob(a.t, a.root, nil, "rate", "--rate", "1000", "--seconds", "0", "--device", other)
+	for _, function := range []string{"ibv_create_qp", "post_send", "poll_cq"} {
+		waitUntil(a.t, function+" is probed", func() bool { return a.own("otelcol_rdma_probes", "function", function) > 0 })
+	}
+	j.Stop()
+	j.end()
 }
 
 // end stops the collector, which delivers what it still has.

@@ -26,7 +26,7 @@ const withQueue = `exporters:
     tls: {insecure: true}
     timeout: 2s
     retry_on_failure: {initial_interval: 100ms, max_interval: 500ms, max_elapsed_time: 0}
-    sending_queue: {storage: file_storage, sizer: requests, queue_size: %d, num_consumers: 1}
+    sending_queue: {storage: file_storage, %s}
 extensions:
   file_storage: {directory: "{dir}/queue", create_directory: true}
 service:
@@ -35,11 +35,17 @@ service:
     traces: {receivers: [rdma], exporters: [otlp_grpc, file]}
 `
 
+const (
+	// largeQueue is that of config/agent.yaml.
+	largeQueue = "sizer: bytes, queue_size: 67108864, batch: {flush_timeout: 1s, sizer: bytes, min_size: 1048576, max_size: 2097152}"
+	tinyQueue  = "sizer: requests, queue_size: 2, num_consumers: 1"
+)
+
 // Nothing is lost while Jaeger is away and the collector is started anew meanwhile.
 func TestQueueOutlivesBackendAndCollector(t *testing.T) {
 	a := newAgent(t, "")
 	jaeger := backend.StartJaeger(t)
-	a.rest = fmt.Sprintf(withQueue, jaeger.GRPC, 1000)
+	a.rest = fmt.Sprintf(withQueue, jaeger.GRPC, largeQueue)
 	a.start()
 	spikes(t, a)
 	first := emitted(t, a)
@@ -71,7 +77,7 @@ func TestQueueOutlivesBackendAndCollector(t *testing.T) {
 func TestFullQueueCountsWhatItDrops(t *testing.T) {
 	a := newAgent(t, "")
 	closed := fmt.Sprintf("localhost:%d", testbed.FreePort(t))
-	a.rest = fmt.Sprintf(withQueue, closed, 2)
+	a.rest = fmt.Sprintf(withQueue, closed, tinyQueue)
 	a.start()
 	refused := func() int { return int(a.own("otelcol_rdma_events", "outcome", "refused")) }
 	waitUntil(t, "spans find no room in the queue", func() bool {

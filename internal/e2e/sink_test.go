@@ -6,13 +6,13 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"maps"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -39,13 +39,16 @@ type sink struct {
 	requests []string
 	// ids are those of the spans among them.
 	ids map[string]bool
-	// ways are the compressions in which requests came, clients the names in the
-	// certificates of who sent them.
-	ways, clients map[string]bool
+	// ways are those in which requests came.
+	ways map[way]bool
 }
 
+// way is how a request comes: compressed or not, from a client with a certificate of
+// that name, with a header "authorization".
+type way struct{ compression, client, authorization string }
+
 func newSink() *sink {
-	return &sink{ids: map[string]bool{}, ways: map[string]bool{}, clients: map[string]bool{}}
+	return &sink{ids: map[string]bool{}, ways: map[way]bool{}}
 }
 
 // received returns the requests so far.
@@ -87,13 +90,13 @@ func (s *sink) takeLogs(data plog.Logs) error {
 }
 
 // note remembers how a request came.
-func (s *sink) note(compression string, connection *tls.ConnectionState) {
+func (s *sink) note(w way, connection *tls.ConnectionState) {
+	if connection != nil && len(connection.PeerCertificates) > 0 {
+		w.client = connection.PeerCertificates[0].Subject.CommonName
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ways[compression] = true
-	if connection != nil && len(connection.PeerCertificates) > 0 {
-		s.clients[connection.PeerCertificates[0].Subject.CommonName] = true
-	}
+	s.ways[w] = true
 }
 
 func listen(t *testing.T, address string) net.Listener {
@@ -132,17 +135,19 @@ func (grpcWatch) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Contex
 func (grpcWatch) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (grpcWatch) HandleConn(context.Context, stats.ConnStats)                       {}
 
-func (w grpcWatch) HandleRPC(ctx context.Context, event stats.RPCStats) {
+func (g grpcWatch) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	header, is := event.(*stats.InHeader)
 	if !is {
 		return
 	}
-	from, _ := peer.FromContext(ctx)
-	if info, is := from.AuthInfo.(credentials.TLSInfo); is {
-		w.sink.note(header.Compression, &info.State)
-		return
+	w := way{compression: header.Compression, authorization: strings.Join(header.Header.Get("authorization"), ", ")}
+	var connection *tls.ConnectionState
+	if from, known := peer.FromContext(ctx); known {
+		if info, is := from.AuthInfo.(credentials.TLSInfo); is {
+			connection = &info.State
+		}
 	}
-	w.sink.note(header.Compression, nil)
+	g.sink.note(w, connection)
 }
 
 type grpcTraces struct {
@@ -193,7 +198,7 @@ func (s *sink) serveHTTP(t *testing.T, secure *tls.Config) string {
 
 // ServeHTTP answers a request as OTLP/HTTP lays down: an empty message is a success.
 func (s *sink) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
-	s.note(request.Header.Get("Content-Encoding"), request.TLS)
+	s.note(way{request.Header.Get("Content-Encoding"), "", request.Header.Get("Authorization")}, request.TLS)
 	body, err := bodyOf(request)
 	if err == nil {
 		err = s.takeBody(request.URL.Path, body)
@@ -229,15 +234,5 @@ func (s *sink) takeBody(path string, body []byte) error {
 		return errors.Join(request.UnmarshalProto(body), s.takeLogs(request.Logs()))
 	default:
 		return errors.New("no such path")
-	}
-}
-
-// demanding is TLS that takes clients of an authority only.
-func demanding(certificate tls.Certificate, authority *x509.CertPool) *tls.Config {
-	return &tls.Config{
-		Certificates: []tls.Certificate{certificate},
-		ClientCAs:    authority,
-		ClientAuth:   tls.RequireAndVerifyClientCert,
-		MinVersion:   tls.VersionTLS13,
 	}
 }

@@ -58,7 +58,7 @@ func TestEverythingArrivesOverEveryTransport(t *testing.T) {
 	a := newAgent(t, "")
 	authority := newAuthority(t, a.directory)
 	authority.issue("agent")
-	server := demanding(authority.issue("server"), authority.pool())
+	server := authority.server()
 	all := transports()
 	var sections strings.Builder
 	names := []string{"file", stranger}
@@ -112,12 +112,7 @@ func (tr *transport) check(t *testing.T, want []string) {
 	slices.Sort(got)
 	assert.Len(t, got, len(want), tr.exporter)
 	assert.True(t, slices.Equal(want, got), "%s delivered something else than the file has", tr.exporter)
-	assert.Equal(t, map[string]bool{tr.compression: true}, tr.sink.ways, tr.exporter)
-	clients := map[string]bool{}
-	if tr.client != "" {
-		clients[tr.client] = true
-	}
-	assert.Equal(t, clients, tr.sink.clients, tr.exporter)
+	assert.Equal(t, map[way]bool{{compression: tr.compression, client: tr.client}: true}, tr.sink.ways, tr.exporter)
 }
 
 // wrote returns what a file exporter wrote, in order of the text.

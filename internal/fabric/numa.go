@@ -108,6 +108,19 @@ type CPURange struct{ First, Last int }
 
 func (c CPURange) contains(cpu int) bool { return c.First <= cpu && cpu <= c.Last }
 
+// ParseCPUList returns the CPUs of a list such as "0-55,112-167", which need not be
+// trusted; nil for one that is none.
+func ParseCPUList(text string) []CPURange {
+	if len(text) > cpuListLimit {
+		return nil
+	}
+	ranges, err := parseCPUList(text)
+	if err != nil {
+		return nil
+	}
+	return ranges
+}
+
 // parseCPUList parses a list such as "0-55,112-167"; the list of a node with
 // memory only is empty.
 func parseCPUList(text string) ([]CPURange, error) {

@@ -173,7 +173,8 @@ func twoNodes(memoryMiB int) []string {
 		"-device", "pxb-pcie,id=far,bus_nr=128,bus=pcie.0,numa_node=1",
 		"-netdev", "hubport,id=far-wire,hubid=0",
 		"-netdev", "hubport,id=near-wire,hubid=0",
-		"-device", "virtio-net-pci,netdev=far-wire,bus=far,romfile=,mac=" + FarMAC,
+		"-device", "pcie-root-port,id=far-slot,bus=far,chassis=1",
+		"-device", "virtio-net-pci,netdev=far-wire,bus=far-slot,romfile=,mac=" + FarMAC,
 		"-device", "virtio-net-pci,netdev=near-wire,romfile=,mac=" + NearMAC,
 	}
 }

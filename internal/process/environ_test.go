@@ -2,6 +2,9 @@ package process
 
 import (
 	"bytes"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -99,4 +102,21 @@ func FuzzScanEnviron(f *testing.F) {
 		}
 		require.Equal(t, values, scanner.values)
 	})
+}
+
+// The document names every variable that is read, and no other.
+func TestVariablesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/security.md")
+	require.NoError(t, err)
+	_, after, ok := strings.Cut(string(text), "<!-- variables -->\n")
+	require.True(t, ok)
+	list, _, ok := strings.Cut(after, "<!-- /variables -->")
+	require.True(t, ok)
+	var named []string
+	for _, part := range strings.Split(list, "`") {
+		if part != "" && strings.ToUpper(part) == part && !strings.ContainsAny(part, " ,.\n") {
+			named = append(named, part)
+		}
+	}
+	assert.ElementsMatch(t, slices.Collect(maps.Keys(allowedKeys())), named)
 }

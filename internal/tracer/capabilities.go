@@ -50,7 +50,7 @@ func Capabilities() []Capability {
 		},
 		{
 			"CAP_SYS_ADMIN", 21,
-			"on kernels before 6.6 all probes, on others those in the kernel where `kernel.perf_event_paranoid` is more than 2, as on Debian " +
+			"all probes on kernels before 6.6, on others those in the kernel where `kernel.perf_event_paranoid` is more than 2, as on Debian " +
 				"and Ubuntu, and fentry in place of kprobes on consumers in the kernel; also PCI configuration space beyond its first 64 bytes",
 			"before 6.6 nothing is traced; where `kernel.perf_event_paranoid` is more than 2, queues have no CQ numbers and addresses, and " +
 				"neither asynchronous events nor consumers in the kernel are seen; relaxed ordering, the largest read request and access control " +

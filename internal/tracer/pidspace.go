@@ -11,9 +11,10 @@ import (
 // PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h.
 const initialPIDNamespace = 0xEFFFFFFC
 
-// checkPIDNamespace refuses a /proc in which processes have other numbers than in
-// the kernel: their queues would be taken for those of processes that ended.
-func checkPIDNamespace(root string) error {
+// CheckPIDNamespace refuses a root directory in whose /proc processes have other
+// numbers than in the kernel: their queues would be taken for those of processes that
+// ended.
+func CheckPIDNamespace(root string) error {
 	process := "1" // Of another /proc than our own only this one is in its namespace for certain.
 	if root == "/" {
 		process = "self"

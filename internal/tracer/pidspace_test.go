@@ -11,7 +11,7 @@ import (
 
 func TestCheckPIDNamespace(t *testing.T) {
 	if os.Getenv("PID_NAMESPACE_CHILD") != "" {
-		if err := checkPIDNamespace("/"); err != nil {
+		if err := CheckPIDNamespace("/"); err != nil {
 			os.Stdout.WriteString(err.Error())
 		}
 		os.Exit(0)
@@ -19,7 +19,7 @@ func TestCheckPIDNamespace(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: a PID namespace cannot be made without it")
 	}
-	if err := checkPIDNamespace(t.TempDir()); err != nil {
+	if err := CheckPIDNamespace(t.TempDir()); err != nil {
 		t.Errorf("nothing is known of that /proc, but: %v", err)
 	}
 	child := exec.Command(os.Args[0], "-test.run=^TestCheckPIDNamespace$")

@@ -113,7 +113,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPIDNamespace(cfg.Root); err != nil {
+	if err := CheckPIDNamespace(cfg.Root); err != nil {
 		return nil, err
 	}
 	held, err := HeldCapabilities("/proc/self/status")

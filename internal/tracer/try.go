@@ -31,7 +31,7 @@ func Try(ctx context.Context, cfg Config) (trial Trial, err error) {
 	if err != nil {
 		return Trial{}, err
 	}
-	if err := checkPIDNamespace(cfg.Root); err != nil {
+	if err := CheckPIDNamespace(cfg.Root); err != nil {
 		return Trial{}, err
 	}
 	side, err := load(ctx, cfg, kind)

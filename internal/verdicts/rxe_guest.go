@@ -50,7 +50,7 @@ func runGuest(ctx context.Context, share, only string, runs, seed uint64) error 
 	if err := os.Chdir(rxeDirectory); err != nil {
 		return err
 	}
-	if err := errors.Join(wire.SetUp(ctx), wire.SetUpNICs(ctx, lab.FarMAC, lab.NearMAC)); err != nil {
+	if err := errors.Join(wire.SetUp(ctx), wire.SetUpSecondVeth(ctx), wire.SetUpNICs(ctx, lab.FarMAC, lab.NearMAC)); err != nil {
 		return err
 	}
 	outcomes, err := playGuest(ctx, share, played.ofGuest(), runs, seed)

@@ -208,14 +208,6 @@ func flap(ctx context.Context, p *pair) (func() error, error) {
 	return nil, errors.Join(err, p.wire.Restore(context.WithoutCancel(ctx)))
 }
 
-// wire is that between the two devices.
-func (s *rxeScenario) wire() wire.Wire {
-	if s.far {
-		return wire.NICs()
-	}
-	return wire.Veth()
-}
-
 // peerDevice is the name of the device of the server.
 func (s *rxeScenario) peerDevice() string { return s.device() + "_peer" }
 

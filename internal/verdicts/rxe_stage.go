@@ -37,7 +37,9 @@ type rxeStage struct {
 	programs string
 	scenes   []rxeScenario
 	stalls   *stalls
-	// plays counts what was played.
+	// present is what is played, next what gets known meanwhile.
+	present, next *laid
+	// plays counts what was laid.
 	plays int
 }
 
@@ -49,7 +51,11 @@ func (s *rxeStage) play(ctx context.Context, number int, random *rand.Rand) ([]*
 	var outcomes []*outcome
 	var failed []error
 	for i := range order {
-		o, err := s.undisturbed(ctx, &order[i])
+		var then *rxeScenario
+		if i+1 < len(order) {
+			then = &order[i+1]
+		}
+		o, err := s.undisturbed(ctx, &order[i], then)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", order[i].name, err))
 			fmt.Printf("%d  FAILED %s: %s\n", number, order[i].name, err)
@@ -63,72 +69,69 @@ func (s *rxeStage) play(ctx context.Context, number int, random *rand.Rand) ([]*
 
 // introduce lets the collector meet the library.
 func (s *rxeStage) introduce(ctx context.Context) error {
-	first := rxeScenario{scenario: scenario{name: "first", names: []string{nothing}}}
-	return s.beside(ctx, &first, func(*pair) error { return launch.Sleep(ctx, meeting) })
+	first := &rxeScenario{scenario: scenario{name: "first", names: []string{nothing}}}
+	l, err := s.lay(ctx, first)
+	if err != nil {
+		return err
+	}
+	return s.beside(ctx, l, func(*pair) error { return launch.Sleep(ctx, meeting) })
 }
 
 // undisturbed plays one scenario again when the processor stood still meanwhile, whatever
-// was said, as often as that is worth it.
-func (s *rxeStage) undisturbed(ctx context.Context, played *rxeScenario) (*outcome, error) {
-	for attempt := 1; ; attempt++ {
-		o, err := s.inject(ctx, s.named(played))
-		if err != nil {
-			return nil, err
+// was said, as often as that is worth it. The one after it, nil for none, is laid during
+// the first time.
+func (s *rxeStage) undisturbed(ctx context.Context, played, then *rxeScenario) (*outcome, error) {
+	l, err := s.ready(ctx, played)
+	for attempt := 1; err == nil; attempt++ {
+		var o *outcome
+		if o, err = s.inject(ctx, l, then); err != nil {
+			break
 		}
-		stalled, err := s.stalls.fresh()
-		if err != nil {
-			return nil, err
+		var stalled int
+		if stalled, err = s.stalls.fresh(); err != nil {
+			break
 		}
 		o.scenario, o.again, o.stalled = &played.scenario, attempt-1, stalled > 0
 		if !o.stalled || attempt == stallAttempts {
 			return o, nil
 		}
 		fmt.Printf("   again %s: the emulated processor stood still for more than %d ms, %d times; said was %s\n", played.name, mostStall, stalled, o.first())
+		l, err = s.lay(ctx, played)
 	}
-}
-
-// named is a scenario with a name, and so devices, of its own: the collector has not
-// forgotten those of an earlier play.
-func (s *rxeStage) named(played *rxeScenario) *rxeScenario {
-	s.plays++
-	one := *played
-	one.name = fmt.Sprintf("%s %d", played.name, s.plays)
-	return &one
+	return nil, err
 }
 
 // inject plays one scenario and waits for what is said of it.
-func (s *rxeStage) inject(ctx context.Context, played *rxeScenario) (*outcome, error) {
-	o := &outcome{scenario: &played.scenario}
-	err := s.beside(ctx, played, func(p *pair) error { return s.watch(ctx, o, played, p) })
+func (s *rxeStage) inject(ctx context.Context, l *laid, then *rxeScenario) (*outcome, error) {
+	o := &outcome{scenario: &l.scenario}
+	err := s.beside(ctx, l, func(p *pair) error {
+		if then != nil && s.next == nil {
+			var err error
+			if s.next, err = s.lay(ctx, then); err != nil {
+				return err
+			}
+		}
+		return s.watch(ctx, o, l.rxeScenario, p)
+	})
 	if err != nil {
 		return nil, err
 	}
-	o.verdicts = append(o.verdicts, played.wronglySaid(s.said[played.peerDevice()])...)
+	o.verdicts = append(o.verdicts, l.wronglySaid(s.said[l.peerDevice()])...)
 	slices.SortStableFunc(o.verdicts, func(a, b record) int { return a.came.Compare(b.came) })
 	return o, nil
 }
 
-// shortWire is the discipline of a wire that nothing is wrong with. There always is one:
-// soft-RoCE gives a connection up when it sends in the moment in which one is put in the
-// place of none.
-const shortWire = "delay 0ms"
-
-// beside does something while the two ends of a scenario run.
-func (s *rxeStage) beside(ctx context.Context, played *rxeScenario, do func(*pair) error) (err error) {
-	between := played.wire()
-	if err := between.Impair(ctx, cmp.Or(played.path, shortWire)); err != nil {
-		return err
-	}
-	if err := between.AddDevices(ctx, played.device(), played.peerDevice()); err != nil {
-		return err
-	}
+// beside does something while the two ends of a scenario run, and removes its devices.
+func (s *rxeStage) beside(ctx context.Context, l *laid, do func(*pair) error) (err error) {
+	s.present = l
 	defer func() {
-		err = errors.Join(err, wire.RemoveDevices(context.WithoutCancel(ctx), played.device(), played.peerDevice()))
+		s.present = nil
+		err = errors.Join(err, l.remove(ctx))
 	}()
-	if err := s.stalls.settle(ctx, rxeSettling); err != nil {
+	if err := s.stalls.settle(ctx, l.known); err != nil {
 		return err
 	}
-	p, err := s.start(ctx, played)
+	p, err := s.start(ctx, l)
 	if err != nil {
 		return err
 	}
@@ -137,14 +140,14 @@ func (s *rxeStage) beside(ctx context.Context, played *rxeScenario, do func(*pai
 }
 
 // start starts both ends.
-func (s *rxeStage) start(ctx context.Context, played *rxeScenario) (*pair, error) {
+func (s *rxeStage) start(ctx context.Context, played *laid) (*pair, error) {
 	program := filepath.Join(s.programs, "pair")
 	index := strconv.Itoa(wire.GIDIndex)
 	start := func(device string, before []string, arguments ...string) (*launch.Child, error) {
 		words := append(slices.Concat(before, []string{program}), arguments...)
 		return launch.Start(ctx, device+".log", words[0], words[1:]...)
 	}
-	p := &pair{programs: s.programs, wire: played.wire()}
+	p := &pair{programs: s.programs, wire: played.wire}
 	var err error
 	p.server, err = start(played.peerDevice(), beforeOthers, append(played.server, played.peerDevice(), index)...)
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 // all others may wait for one that it keeps from running.
 type stalls struct {
 	lines launch.Follower
+	// last is not before the last one.
+	last time.Time
 }
 
 const (
@@ -41,23 +43,22 @@ func watchStalls(ctx context.Context, programs string) (*stalls, error) {
 // fresh counts the stalls since the last call.
 func (s *stalls) fresh() (int, error) {
 	lines, err := s.lines.Lines()
+	if len(lines) > 0 {
+		s.last = time.Now()
+	}
 	return len(lines), err
 }
 
-// settle waits for so long at least, and until the processor did not stand still for a
-// while. Whether it did afterwards is what fresh says next.
-func (s *stalls) settle(ctx context.Context, least time.Duration) error {
+// settle waits until that moment, and until the processor did not stand still for a while.
+// Whether it did afterwards is what fresh says next.
+func (s *stalls) settle(ctx context.Context, until time.Time) error {
 	begun := time.Now()
-	last := begun
 	for {
-		n, err := s.fresh()
-		if err != nil {
+		if _, err := s.fresh(); err != nil {
 			return err
 		}
-		if n > 0 {
-			last = time.Now()
-		}
-		if time.Since(begun) >= least && (time.Since(last) >= calm || time.Since(begun) >= calmPatience) {
+		now := time.Now()
+		if now.After(until) && (now.Sub(s.last) >= calm || now.Sub(begun) >= calmPatience) {
 			return nil
 		}
 		if err := launch.Sleep(ctx, pollInterval); err != nil {

@@ -2,6 +2,7 @@ package rdmareceiver
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -218,6 +219,35 @@ func TestRestartedJobMakesNoNewSeries(t *testing.T) {
 	one, _ := before.ResourceMetrics().At(0).Resource().Attributes().Get("service.instance.id")
 	other, _ := after.ResourceMetrics().At(0).Resource().Attributes().Get("service.instance.id")
 	assert.Equal(t, one.Str(), other.Str())
+}
+
+// Accounting goes by the step, k8sattributes by the container: what differs in either
+// has a resource and an instance of its own, which Prometheus tells apart.
+func TestStepsAndContainersAreApart(t *testing.T) {
+	for name, change := range map[string]func(*process.Facts){
+		"step":      func(f *process.Facts) { f.SlurmStepID = "1" },
+		"container": func(f *process.Facts) { f.ContainerID = strings.Repeat("b", 64) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			processes := theHost().processes.(listedProcesses)
+			facts := processes[peer]
+			change(&facts)
+			processes[peer] = facts
+			b := newBench(t, processes, nil)
+			got := b.collect(verbs.Snapshot{Series: []verbs.Series{seriesOf(trainer, 100, time.Microsecond), seriesOf(peer, 10, time.Microsecond)}})
+			require.Equal(t, 2, got.ResourceMetrics().Len())
+			seen := map[string]bool{}
+			for _, resource := range got.ResourceMetrics().All() {
+				attributes := resource.Resource().Attributes()
+				instance, _ := attributes.Get("service.instance.id")
+				step, _ := attributes.Get("slurm.step.id")
+				container, _ := attributes.Get("container.id")
+				seen[instance.Str()] = true
+				seen[step.Str()+" "+container.Str()] = true
+			}
+			assert.Len(t, seen, 4, "two instances, two pairs: %v", seen)
+		})
+	}
 }
 
 func TestCounterThatWentBackStartsAnew(t *testing.T) {

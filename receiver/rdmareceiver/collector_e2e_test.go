@@ -86,7 +86,7 @@ func startCollector(t *testing.T, config string, attr *syscall.SysProcAttr) *col
 	binary := filepath.Join(c.dir, "otelcol-rdma")
 	testbed.CopyProgram(t, testbed.Built(t, "otelcol-rdma", "build"), binary)
 	arguments := []string{"--feature-gates=extension.healthcheck.useComponentStatus"}
-	for name, text := range map[string]string{"config": strings.ReplaceAll(config, "{dir}", c.dir), "watch": c.watched()} {
+	for name, text := range map[string]string{"config": strings.ReplaceAll(config, "{dir}", c.dir), "watch": c.watched(config)} {
 		path := filepath.Join(c.dir, name+".yaml")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 		arguments = append(arguments, "--config", path)
@@ -124,19 +124,24 @@ func tied(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 	return attr
 }
 
-// watched is the part of the configuration that lets the test look inside.
-func (c *collector) watched() string {
+// watched is the part of a configuration that lets the test look inside. The radar is
+// named here, if it has one: of two lists of extensions the collector takes one.
+func (c *collector) watched(config string) string {
+	extensions := "health_check"
+	if strings.Contains(config, "rdma_radar:") {
+		extensions += ", rdma_radar"
+	}
 	return fmt.Sprintf(`extensions:
   health_check:
     use_v2: true
     http: {endpoint: "localhost:%d", status: {enabled: true, path: /}, config: {enabled: false}}
     component_health: {include_permanent_errors: true, include_recoverable_errors: true, recovery_duration: 0s}
 service:
-  extensions: [health_check]
+  extensions: [%s]
   telemetry:
     metrics:
       readers: [{pull: {exporter: {prometheus: {host: localhost, port: %d}}}}]
-`, c.status, c.metrics)
+`, c.status, extensions, c.metrics)
 }
 
 // waitUntil fails the test with what was waited for and the time it had.

@@ -2,6 +2,7 @@ package rdmareceiver
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/google/uuid"
 	"go.uber.org/zap"
@@ -22,9 +23,10 @@ const (
 )
 
 // jobKey is what the metrics of a process are added up under: every process of
-// a job on this host, and its restarts, share one.
+// a job on this host, and its restarts, share one. Steps of Slurm and containers have
+// one each, as accounting and k8sattributes go by their ids.
 type jobKey struct {
-	namespace, service, slurmJob string
+	namespace, service, slurmJob, slurmStep, container string
 }
 
 // instanceNamespace is the UUID namespace that the semantic conventions lay
@@ -34,8 +36,18 @@ var instanceNamespace = uuid.MustParse("4d63009a-8d0f-11ee-aad7-4c796ed8e320")
 
 // instanceID returns the service.instance.id of a job on a host.
 func (k jobKey) instanceID(host string) string {
-	name := host + "\x00" + k.namespace + "\x00" + k.service + "\x00" + k.slurmJob
+	name := strings.Join([]string{host, k.namespace, k.service, k.slurmJob, k.slurmStep, k.container}, "\x00")
 	return uuid.NewSHA1(instanceNamespace, []byte(name)).String()
+}
+
+// instanceID returns the service.instance.id of what is measured of the host itself,
+// "" when nothing is known of it. The name counts beside the id: nodes that boot from
+// one image often share the id, and must not share their series.
+func (h hostFacts) instanceID() string {
+	if h == (hostFacts{}) {
+		return ""
+	}
+	return uuid.NewSHA1(instanceNamespace, []byte(h.Name+"\x00"+h.ID)).String()
 }
 
 // identity is who a traced process is.
@@ -48,7 +60,10 @@ type identity struct {
 
 func identityOf(facts process.Facts) *identity {
 	return &identity{
-		job:   jobKey{namespace: facts.ServiceNamespace, service: orUnknown(facts.ServiceName), slurmJob: facts.SlurmJobID},
+		job: jobKey{
+			namespace: facts.ServiceNamespace, service: orUnknown(facts.ServiceName),
+			slurmJob: facts.SlurmJobID, slurmStep: facts.SlurmStepID, container: facts.ContainerID,
+		},
 		facts: facts,
 		known: true,
 	}

@@ -1,6 +1,7 @@
 package rdmareceiver
 
 import (
+	"cmp"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -29,8 +30,6 @@ func processResource(host hostFacts, who *identity) pcommon.Resource {
 		rb.SetProcessCreationTime(who.facts.StartTime.UTC().Format(time.RFC3339))
 	}
 	setKnown(rb.SetProcessExecutableName, who.facts.Executable)
-	setKnown(rb.SetContainerID, who.facts.ContainerID)
-	setKnown(rb.SetSlurmStepID, who.facts.SlurmStepID)
 	return rb.Emit()
 }
 
@@ -48,16 +47,18 @@ func hostResource(host hostFacts) pcommon.Resource {
 	rb.SetServiceName(hostService)
 	setKnown(rb.SetHostName, host.Name)
 	setKnown(rb.SetHostID, host.ID)
-	setKnown(rb.SetServiceInstanceID, host.ID)
+	setKnown(rb.SetServiceInstanceID, host.instanceID())
 	return rb.Emit()
 }
 
 func setJob(rb *metadata.ResourceBuilder, host hostFacts, job jobKey) {
 	setKnown(rb.SetHostName, host.Name)
 	rb.SetServiceName(job.service)
-	rb.SetServiceInstanceID(job.instanceID(host.Name))
+	rb.SetServiceInstanceID(job.instanceID(cmp.Or(host.Name, host.ID)))
 	setKnown(rb.SetServiceNamespace, job.namespace)
 	setKnown(rb.SetSlurmJobID, job.slurmJob)
+	setKnown(rb.SetSlurmStepID, job.slurmStep)
+	setKnown(rb.SetContainerID, job.container)
 }
 
 // setKnown sets an attribute, unless its value is not known.

@@ -158,5 +158,7 @@ func compareJobs(a, b jobKey) int {
 		cmp.Compare(a.namespace, b.namespace),
 		cmp.Compare(a.service, b.service),
 		cmp.Compare(a.slurmJob, b.slurmJob),
+		cmp.Compare(a.slurmStep, b.slurmStep),
+		cmp.Compare(a.container, b.container),
 	)
 }

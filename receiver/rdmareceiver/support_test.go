@@ -183,6 +183,8 @@ var (
 	nobody  = verbs.ProcessID{TGID: 9999, Incarnation: 9}
 )
 
+const aContainer = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
 // theHost is the machine of the golden files: two ranks of one job, the second
 // of which knows little of itself.
 func theHost() host {
@@ -192,14 +194,17 @@ func theHost() host {
 			trainer: {
 				PID: 4242, StartTicks: 1, StartTime: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 				Executable: "python3", Name: "python3", ServiceName: "llm-training",
-				ContainerID: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+				ContainerID: aContainer,
 				SlurmJobID:  "815", SlurmStepID: "0",
 				Placement: process.Placement{Rank: pointer(9), LocalRank: pointer(1), WorldSize: pointer(16)},
 				Trace: process.TraceContext{
 					TraceID: [16]byte{0x4b, 0xf9, 0x2f, 0x35, 15: 0x36}, SpanID: [8]byte{0x00, 0xf0, 7: 0xb7}, Flags: 1,
 				},
 			},
-			peer: {PID: 4343, Executable: "python3", Name: "python3", ServiceName: "llm-training", SlurmJobID: "815"},
+			peer: {
+				PID: 4343, Executable: "python3", Name: "python3", ServiceName: "llm-training",
+				ContainerID: aContainer, SlurmJobID: "815", SlurmStepID: "0",
+			},
 		},
 		topology: listedNodes{
 			devices: map[string]int{"mlx5_0": 0, "mlx5_1": 1},

@@ -40,6 +40,11 @@ func Veth() Wire {
 	return Wire{ClientNetdev: ClientNetdev, ServerNetdev: ServerNetdev, ClientAddress: ClientAddress, ServerAddress: ServerAddress}
 }
 
+// SecondVeth is another one: see SetUpSecondVeth.
+func SecondVeth() Wire {
+	return Wire{ClientNetdev: "vc", ServerNetdev: "vd", ClientAddress: "10.9.2.1", ServerAddress: "10.9.2.2", number: 2}
+}
+
 // NICs is a wire between the two emulated network interfaces of a machine with two NUMA
 // nodes: that of the client is on the far one.
 func NICs() Wire {
@@ -55,12 +60,15 @@ ip rule del pref 0
 
 // SetUp loads the modules and makes the wire.
 func SetUp(ctx context.Context) error {
-	veth := Veth()
-	return errors.Join(
-		RunLines(ctx, load),
-		RunLines(ctx, "ip link add "+veth.ClientNetdev+" type veth peer name "+veth.ServerNetdev),
-		veth.route(ctx),
-	)
+	return errors.Join(RunLines(ctx, load), Veth().add(ctx))
+}
+
+// SetUpSecondVeth makes another wire beside that of SetUp.
+func SetUpSecondVeth(ctx context.Context) error { return SecondVeth().add(ctx) }
+
+// add makes the wire of a veth pair.
+func (w Wire) add(ctx context.Context) error {
+	return errors.Join(RunLines(ctx, w.lines("ip link add NA type veth peer name NB")), w.route(ctx))
 }
 
 // SetUpNICs makes a wire of the network interfaces with these hardware addresses, beside
@@ -139,8 +147,7 @@ func (w Wire) route(ctx context.Context) error {
 	return nil
 }
 
-// AddDevices puts a soft-RoCE device on each end and waits until both are active. There
-// may be no others.
+// AddDevices puts a soft-RoCE device on each end and waits until all devices are active.
 func (w Wire) AddDevices(ctx context.Context, client, server string) error {
 	lines := "rdma link add " + client + " type rxe netdev " + w.ClientNetdev + "\n" +
 		"rdma link add " + server + " type rxe netdev " + w.ServerNetdev
@@ -153,7 +160,7 @@ func RemoveDevices(ctx context.Context, client, server string) error {
 }
 
 // Restore brings both interfaces up, and back the routes that went with them, and waits
-// until both devices are active.
+// until all devices are active.
 func (w Wire) Restore(ctx context.Context) error {
 	return errors.Join(RunLines(ctx, w.lines("ip link set NA up\nip link set NB up\n"+routes)), awaitActive(ctx))
 }
@@ -165,11 +172,11 @@ func awaitActive(ctx context.Context) error {
 	deadline := time.Now().Add(activePatience)
 	for {
 		out, err := Run(ctx, "rdma", "link")
-		if err != nil || strings.Count(out, "state ACTIVE") == 2 {
+		if err != nil || strings.Count(out, "state ACTIVE") == strings.Count(out, "link ") {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("not both devices are active after %s: %s", activePatience, out)
+			return fmt.Errorf("not all devices are active after %s: %s", activePatience, out)
 		}
 		select {
 		case <-ctx.Done():

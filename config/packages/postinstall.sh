@@ -1,0 +1,15 @@
+#!/bin/sh
+# After the files are in place. dpkg says "configure" and the version before, if there
+# was one; rpm says how many versions are installed.
+set -e
+
+# A changed unit is read, and its generator run. Whoever upgrades has the agent
+# running; a new one has no gateway yet.
+if [ -d /run/systemd/system ]; then
+	systemctl daemon-reload
+	systemctl try-restart otelcol-rdma.service
+fi
+
+if [ "$1" = 1 ] || { [ "$1" = configure ] && [ -z "$2" ]; }; then
+	echo "otelcol-rdma: set GATEWAY in /etc/otelcol-rdma/environment, then: systemctl enable --now otelcol-rdma"
+fi

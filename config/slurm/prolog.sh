@@ -1,0 +1,50 @@
+#!/bin/bash
+# Slurm's Prolog, or its HealthCheckProgram: drains a node whose RDMA is not fit for a
+# job, with what is wrong as the reason. In slurm.conf:
+#
+#   Prolog=/usr/share/rdmaradar/slurm/prolog.sh
+#
+# Status 1 tells slurmd that the prolog failed, so that the job is queued again. What
+# cannot be told drains nothing: a check that is missing, crashes or does not end is
+# said in slurmd's log, and the job starts.
+set -uo pipefail
+
+# The check ends within 2 s on a busy node; seconds.
+readonly limit=5
+
+# check prints what the check says, and in a line of its own its status. KILL ends one
+# that hangs, but not one that a driver holds in the kernel: who reads must not wait.
+check() {
+	timeout --signal=KILL "$limit" rdmaradar doctor --node-health 2>/dev/null
+	echo "$?"
+}
+
+# drain names the reason. Without it the node would be drained for a "Prolog error".
+drain() {
+	scontrol update "NodeName=${SLURMD_NODENAME:-$(hostname --short)}" State=DRAIN "Reason=rdmaradar: $1" ||
+		echo "rdmaradar: scontrol did not take the reason: $1" >&2
+}
+
+main() {
+	local line lines=() status
+	while IFS= read -r -t $((limit + 2)) line; do
+		lines+=("$line")
+	done < <(check)
+	# The last one is the status, unless the check never ended.
+	status=${lines[-1]:-}
+	if ((${#lines[@]} == 0)) || [[ $status == 137 ]]; then
+		echo "rdmaradar: the check of this node did not end within $limit s" >&2
+		return 0
+	fi
+	[[ $status == 0 ]] && return 0
+	if ((${#lines[@]} < 2)) || [[ $status == 12[67] ]]; then
+		echo "rdmaradar: the check of this node could not run, status $status" >&2
+		return 0
+	fi
+	line=${lines[0]//[^[:print:]]/ }
+	echo "rdmaradar: this node is not fit: $line" >&2
+	drain "${line:0:200}"
+	return 1
+}
+
+main

@@ -1,0 +1,87 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/rdmaradar/rdmaradar/internal/radar"
+	"github.com/rdmaradar/rdmaradar/internal/text"
+)
+
+// Health is whether the node's NICs are as jobs need them.
+type Health struct {
+	// Faults are what is wrong, none on a healthy node. NotReached are the checks that did
+	// not end in time; where those are of the devices, that is a fault.
+	Faults     []string
+	NotReached []string
+	// Said is what is told besides.
+	Said []string
+}
+
+// devicesName and pcieName are the checks that decide about health.
+const (
+	devicesName = "devices"
+	pcieName    = "pcie"
+)
+
+// CheckHealth looks at devices, ports and PCIe links, and whether a collector traces,
+// which is told and decides nothing: a node is not to be drained because nobody watches.
+func (s *System) CheckHealth(ctx context.Context) Health {
+	return judgeHealth(Run(ctx, []Check{
+		{devicesName, s.checkDevices}, {pcieName, s.checkPCIe}, {"collector", func(context.Context) []Finding { return tracedShortly(s.view()) }},
+	}))
+}
+
+// tracedShortly says in a few words whether a collector traces.
+func tracedShortly(view radar.View, err error) []Finding {
+	switch {
+	case err != nil:
+		return []Finding{{Level: Note, What: "no collector answers"}}
+	case view.Tracing.Phase == radar.Running || view.Tracing.Phase == radar.Impaired:
+		return []Finding{{What: "traced"}}
+	default:
+		return []Finding{{Level: Note, What: "the collector traces nothing"}}
+	}
+}
+
+func judgeHealth(report Report) Health {
+	h := Health{NotReached: report.NotReached}
+	for _, f := range report.Findings {
+		switch {
+		case f.Level >= Warning:
+			h.Faults = append(h.Faults, f.What)
+		case f.Check == "collector" || f.Level == OK && f.Check == devicesName:
+			h.Said = append(h.Said, f.What)
+		}
+	}
+	for _, name := range []string{devicesName, pcieName} {
+		if slices.Contains(h.NotReached, name) {
+			h.Faults = append(h.Faults, fmt.Sprintf("reading the %s did not end in time: a driver or its firmware does not answer", name))
+			break
+		}
+	}
+	return h
+}
+
+// Healthy reports whether there is no fault.
+func (h *Health) Healthy() bool { return len(h.Faults) == 0 }
+
+// WriteHealth writes one line.
+func WriteHealth(to io.Writer, h *Health) error {
+	word, parts := "healthy", h.Said
+	if !h.Healthy() {
+		word, parts = "not healthy", h.Faults
+	}
+	if len(h.NotReached) > 0 {
+		parts = append(slices.Clone(parts), "not reached: "+strings.Join(h.NotReached, ", "))
+	}
+	line := word
+	if len(parts) > 0 {
+		line += ": " + strings.Join(parts, "; ")
+	}
+	_, err := fmt.Fprintln(to, text.Clean(line, maxText))
+	return err
+}

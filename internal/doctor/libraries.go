@@ -1,0 +1,172 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/rdmaradar/rdmaradar/internal/provider"
+	"github.com/rdmaradar/rdmaradar/internal/tracer"
+)
+
+// libraryFacts are the verbs libraries of the machine.
+type libraryFacts struct {
+	// installed are those in the library directories, used those of processes.
+	installed, used []provider.File
+	errors          []error
+	counters        provider.Counters
+}
+
+func (s *System) checkLibraries(ctx context.Context) []Finding {
+	var f libraryFacts
+	installed, err := s.finder.Installed(s.root)
+	f.installed = installed
+	if err != nil {
+		f.errors = append(f.errors, err)
+	}
+	used, errs := s.finder.All(ctx)
+	f.used, f.errors = used, append(f.errors, errs...)
+	f.counters = s.finder.Counters()
+	return judgeLibraries(f)
+}
+
+func judgeLibraries(f libraryFacts) []Finding {
+	known := map[provider.FileID]bool{}
+	inUse := map[provider.FileID]bool{}
+	for _, file := range f.used {
+		inUse[file.ID] = true
+	}
+	var atSites, otherwise []string
+	var findings []Finding
+	for _, file := range append(slices.Clone(f.used), f.installed...) {
+		if known[file.ID] || !isProvider(file) {
+			continue
+		}
+		known[file.ID] = true
+		missing := withoutSites(file.Library)
+		switch {
+		case len(missing) == 0:
+			atSites = append(atSites, file.Library.Name)
+		case inUse[file.ID]:
+			findings = append(findings, usedWithoutSites(file, missing))
+		default:
+			otherwise = append(otherwise, fmt.Sprintf("%s (%s)", file.Library.Name, strings.Join(functionNames(missing), ", ")))
+		}
+	}
+	return append(summaryOf(&f, len(known), atSites, otherwise), append(findings, refusals(&f)...)...)
+}
+
+// withoutSites are the functions of the data path that are observed by entry and return.
+func withoutSites(library *provider.Library) []provider.SiteSet {
+	var missing []provider.SiteSet
+	for _, set := range library.Sites {
+		if tracer.WithoutSites(set) != "" {
+			missing = append(missing, set)
+		}
+	}
+	return missing
+}
+
+func functionNames(sets []provider.SiteSet) []string {
+	var names []string
+	for _, set := range sets {
+		names = append(names, set.Function.String())
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// usedWithoutSites tells of a library that a process uses.
+func usedWithoutSites(file provider.File, missing []provider.SiteSet) Finding {
+	var reasons []string
+	for _, set := range missing {
+		reasons = append(reasons, set.Function.String()+": "+tracer.WithoutSites(set))
+	}
+	return Finding{
+		Level: Note, What: fmt.Sprintf("%s (%s), in use, is observed by entry and return of %s", file.Library.Name, file.DisplayPath, strings.Join(functionNames(missing), ", ")),
+		Means: "Every empty poll of it costs a probe, so that it may be observed for a part of the time. " + strings.Join(slices.Compact(reasons), "; ") + ".",
+	}
+}
+
+// summaryOf counts the providers.
+func summaryOf(f *libraryFacts, all int, atSites, otherwise []string) []Finding {
+	if all == 0 {
+		return []Finding{{
+			Level: Note, What: "no provider of rdma-core is installed, and no process has one",
+			Means: "Processes that bring their own, as in containers, are found when they start.",
+		}}
+	}
+	findings := []Finding{{What: fmt.Sprintf("%s of rdma-core, %d installed, %s in use; observed without a probe on an empty poll: %s",
+		plural(all, "provider", "providers"), providers(f.installed), orNone(list(names(f.used))), orNone(list(atSites)))}}
+	if len(otherwise) > 0 {
+		findings = append(findings, Finding{
+			Level: Note, What: "installed, not in use, and would be observed by entry and return: " + list(otherwise),
+		})
+	}
+	return findings
+}
+
+func isProvider(file provider.File) bool {
+	return file.Library.Kind == provider.Provider || file.Library.Linked
+}
+
+func providers(files []provider.File) (n int) {
+	for _, file := range files {
+		if isProvider(file) {
+			n++
+		}
+	}
+	return n
+}
+
+func names(files []provider.File) (all []string) {
+	for _, file := range files {
+		if isProvider(file) {
+			all = append(all, file.Library.Name)
+		}
+	}
+	return all
+}
+
+func orNone(names string) string {
+	if names == "" {
+		return "none"
+	}
+	return names
+}
+
+// refusals are the libraries and processes that could not be looked at.
+func refusals(f *libraryFacts) []Finding {
+	const most = 5
+	var findings []Finding
+	var denied []error
+	for _, err := range f.errors {
+		permission := (*provider.PermissionError)(nil)
+		switch {
+		case errors.As(err, &permission):
+			denied = append(denied, err)
+		case errors.Is(err, fs.ErrNotExist):
+		case len(findings) < most:
+			level := Warning
+			if errors.Is(err, context.DeadlineExceeded) {
+				level = Unknown
+			}
+			findings = append(findings, Finding{Level: level, What: "not traced: " + err.Error()})
+		}
+	}
+	if len(denied) > 0 {
+		findings = append(findings, Finding{
+			Level: Unknown, What: plural(len(denied), "process or library", "processes and libraries") + " could not be looked into, the first: " + denied[0].Error(),
+			Do: "Run this as root. To root a security module denies it.",
+		})
+	}
+	if n := f.counters.Refused32Bit; n > 0 {
+		findings = append(findings, Finding{
+			Level: Note, What: plural(int(n), "32-bit verbs library", "32-bit verbs libraries"), Means: "32-bit processes are not traced.",
+		})
+	}
+	return findings
+}

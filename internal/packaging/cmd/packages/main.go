@@ -1,0 +1,60 @@
+// Command packages makes the packages that config/packages describes.
+//
+//	packages -repository . -binaries bin -out out/packages
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/rdmaradar/rdmaradar/internal/packaging"
+)
+
+func main() {
+	repository := flag.String("repository", ".", "root of the checkout")
+	binaries := flag.String("binaries", "bin", "directory of the programs")
+	out := flag.String("out", "out/packages", "directory of the packages")
+	flag.Parse()
+	if err := run(*repository, *binaries, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "packages:", err)
+		os.Exit(1)
+	}
+}
+
+func run(repository, binaries, out string) error {
+	version, err := packaging.Version(repository)
+	if err != nil {
+		return err
+	}
+	when, err := packaging.SourceTime(repository)
+	if err != nil {
+		return err
+	}
+	packages := packaging.Packages{Repository: repository, Binaries: binaries, Version: version, Time: when}
+	descriptions, err := described(repository)
+	if err != nil {
+		return err
+	}
+	for _, description := range descriptions {
+		made, err := packages.Build(description, out)
+		if err != nil {
+			return err
+		}
+		for _, path := range made {
+			fmt.Println("packages:", path)
+		}
+	}
+	return nil
+}
+
+// described returns the packages to make. The command rdmaradar has one where the
+// sources have the command.
+func described(repository string) ([]string, error) {
+	_, err := os.Stat(filepath.Join(repository, "cmd", "rdmaradar"))
+	if os.IsNotExist(err) {
+		return []string{"otelcol-rdma"}, nil
+	}
+	return []string{"otelcol-rdma", "rdmaradar"}, err
+}
