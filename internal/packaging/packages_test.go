@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -31,9 +32,13 @@ func sources(t *testing.T, version string) Packages {
 	return Packages{Repository: root, Binaries: filepath.Join(root, "bin"), Version: version, Time: oneTime}
 }
 
+// write writes a file that may be a program to be run at once: nobody forks as long as
+// it is open, since the kernel runs no file that a child still has open for writing.
 func write(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	require.NoError(t, os.WriteFile(path, []byte(text), mode))
 }
 
@@ -216,6 +221,7 @@ func TestPackageOfTheCommand(t *testing.T) {
 	for _, listed := range []string{run(t, "dpkg-deb", "--contents", deb), run(t, "rpm", "--query", "--package", "--list", "-v", rpm)} {
 		assert.Regexp(t, `(?m)^-rwxr-xr-x .*/usr/bin/rdmaradar$`, listed)
 		assert.Regexp(t, `(?m)^-rwxr-xr-x .*/usr/share/rdmaradar/slurm/prolog.sh$`, listed)
+		assert.Regexp(t, `/usr/share/doc/rdmaradar/LICENSES/BSD-2-Clause.txt\n`, listed, "the BPF programs are in it")
 	}
 }
 
