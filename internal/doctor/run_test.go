@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/fabric/fabrictest"
 )
 
@@ -158,4 +159,20 @@ func TestHealthOfRecordedMachines(t *testing.T) {
 		h := machine(t, tree, noCollector{}).CheckHealth(t.Context())
 		assert.Equal(t, healthy, h.Healthy(), "%s: %v", tree, h)
 	}
+}
+
+// ACS is how a fleet is set up: a prolog that asks must not drain all of it.
+func TestHealthIsNotOfSettings(t *testing.T) {
+	s := machine(t, fabrictest.SingleRoCE, noCollector{})
+	d := device("mlx5_0", port("ACTIVE", "LinkUp", 400))
+	d.PCI = &fabric.PCIDevice{
+		PCIFunction: fabric.PCIFunction{Control: &fabric.PCIeControl{RelaxedOrdering: true}},
+		Bridges:     []fabric.PCIFunction{{ACS: &fabric.ACS{Supported: true, RequestRedirect: true}}},
+	}
+	s.inventory = func() (inventory, error) {
+		return inventory{devices: []fabric.DeviceDetail{d}, gpus: []fabric.PCIDevice{{}}}, nil
+	}
+	require.Equal(t, Warning, worst(s.checkPCIe(t.Context())))
+	h := s.CheckHealth(t.Context())
+	assert.Empty(t, h.Faults)
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,13 +28,20 @@ func sources(t *testing.T, version string) Packages {
 	write(t, filepath.Join(root, "LICENSE"), "Apache License\n", 0o644)
 	for _, program := range []string{"otelcol-rdma", "rdmaradar"} {
 		write(t, filepath.Join(root, "bin", program), "#!/bin/sh\n", 0o755)
+		write(t, filepath.Join(root, "notices", program+".txt"), "of others\n", 0o644)
 	}
-	return Packages{Repository: root, Binaries: filepath.Join(root, "bin"), Version: version, Time: oneTime}
+	return Packages{
+		Repository: root, Binaries: filepath.Join(root, "bin"), Notices: filepath.Join(root, "notices"), Version: version, Time: oneTime,
+	}
 }
 
+// write writes a file that may be a program to be run at once: nobody forks as long as
+// it is open, since the kernel runs no file that a child still has open for writing.
 func write(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	require.NoError(t, os.WriteFile(path, []byte(text), mode))
 }
 
@@ -108,6 +116,7 @@ func checkInstalled(t *testing.T, root string) {
 		"usr/lib/systemd/system-generators/otelcol-rdma":  0o755,
 		"usr/share/doc/otelcol-rdma/copyright":            0o644,
 		"usr/share/doc/otelcol-rdma/LICENSES/GPL-2.0.txt": 0o644,
+		"usr/share/doc/otelcol-rdma/THIRD-PARTY.txt":      0o644,
 	} {
 		info, err := os.Stat(filepath.Join(root, path))
 		if assert.NoError(t, err) {
@@ -216,6 +225,8 @@ func TestPackageOfTheCommand(t *testing.T) {
 	for _, listed := range []string{run(t, "dpkg-deb", "--contents", deb), run(t, "rpm", "--query", "--package", "--list", "-v", rpm)} {
 		assert.Regexp(t, `(?m)^-rwxr-xr-x .*/usr/bin/rdmaradar$`, listed)
 		assert.Regexp(t, `(?m)^-rwxr-xr-x .*/usr/share/rdmaradar/slurm/prolog.sh$`, listed)
+		assert.Regexp(t, `/usr/share/doc/rdmaradar/THIRD-PARTY.txt\n`, listed)
+		assert.Regexp(t, `/usr/share/doc/rdmaradar/LICENSES/BSD-2-Clause.txt\n`, listed, "the BPF programs are in it")
 	}
 }
 
