@@ -18,8 +18,8 @@ import (
 const (
 	// lookLimit is how long the look at a node takes at the most, healthLimit how long is
 	// waited for who looks. A prolog waits for 2 s, and to start and to end takes time.
-	lookLimit   = 1500 * time.Millisecond
-	healthLimit = 1800 * time.Millisecond
+	lookLimit   = 1200 * time.Millisecond
+	healthLimit = 1600 * time.Millisecond
 	// healthy is how the line of a healthy node begins.
 	healthy = "healthy"
 )

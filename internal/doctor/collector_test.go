@@ -44,7 +44,7 @@ func TestCollector(t *testing.T) {
 		}), want: []expected{{OK, "traces 3 queues, by functions 1 in the mode windows, 2 in the mode site, the least for 42 % of the time"}}},
 		"books": {view: running(radar.Running, func(v *radar.View) {
 			v.Now.Untimed = 1
-			v.Books = radar.Books{UntrackedQueues: 7, Lost: map[string]uint64{"a": 1, "b": 5}, Losses: map[string]uint64{"b": 1, "c": 3, "d": 2, "e": 1}}
+			v.Books = radar.Books{UntrackedQueues: 7, Lost: map[string]uint64{"a": 1, "b": 5}, Losses: map[string]uint64{"b": 1, "c": 3, "d": 2, "e": 1, "below_reporting_floor": 99, "usual_for_its_kind": 99, "duplicate_probe": 99}}
 		}), want: []expected{{OK, "3 queues"}, {Note, "1 queue is counted and not timed"}, {Warning, "Raise max_map_mib"}, {Note, "b 6, c 3, d 2, a 1"}}},
 	} {
 		expect(t, name, judgeCollector(test.view, test.err), test.want...)

@@ -85,7 +85,7 @@ func summaryOf(f *libraryFacts, all int, atSites, otherwise []string) []Finding 
 	if len(otherwise) > 0 {
 		findings = append(findings, Finding{
 			Level: Note, What: "observed by entry and return: " + list(otherwise),
-			Means: "Where one is used, every empty poll costs a probe, and it may be observed for a part of the time.",
+			Means: "Where such a poll_cq is used, every empty poll costs a probe, and it may be observed for a part of the time.",
 		})
 	}
 	return findings

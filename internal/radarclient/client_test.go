@@ -156,6 +156,19 @@ func TestNoAnswerInTime(t *testing.T) {
 	assert.NotErrorIs(t, err, ErrNotRunning)
 }
 
+// A collector may end while it is asked.
+func TestCollectorThatEnds(t *testing.T) {
+	ends := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = connection.Close()
+		}
+	})
+	_, err := OnSocket(onSocket(t, ends)).View(t.Context())
+	require.ErrorIs(t, err, ErrNotRunning)
+	assert.ErrorContains(t, err, "it ended while it was asked")
+}
+
 func TestDenied(t *testing.T) {
 	path := onSocket(t, answering("{}"))
 	err := OnSocket(path).explain(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)})

@@ -35,6 +35,8 @@ func (c *Client) explain(err error) error {
 			ErrNotRunning, c.socket)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("the collector on %s does not answer: it is very busy, or stuck (%w)", c.socket, err)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF):
+		return fmt.Errorf("%w on %s: it ended while it was asked", ErrNotRunning, c.socket)
 	default:
 		return fmt.Errorf("ask the collector on %s: %w", c.socket, err)
 	}
