@@ -113,13 +113,14 @@ func (n *costNode) work(rank int) []verbs.Series {
 	return append([]verbs.Series(nil), n.done[rank]...)
 }
 
-// time spreads completions over the buckets from 1.8 µs to 5 ms, half as many in each
-// sixth one, and over every stage: which of them are known changes with the moments of
+// time spreads completions over the buckets from 1.8 µs to 5 ms, about half as many in
+// each sixth one, and over every stage: which of them are known changes with the moments of
 // evidence.
 func (n *costNode) time(s *verbs.Series, count uint64) {
 	low, high := bucketOf(1800), bucketOf(5*time.Millisecond)
 	for bucket := low; bucket <= high; bucket++ {
-		timed := count>>((bucket-low)/6+3) + uint64(n.random.IntN(3))
+		share := count >> ((bucket-low)/6 + 3)
+		timed := share*4/5 + n.random.Uint64N(share*2/5+3)
 		s.Durations.Counts[bucket] += timed
 		s.Timed += timed
 	}
