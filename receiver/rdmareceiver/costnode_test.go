@@ -17,6 +17,9 @@ import (
 const (
 	costRanks  = 8
 	costQueues = 64
+	// costPast is how many collections were before the first one here: the job has
+	// been running for a day. The larger numbers get, the more bytes they take.
+	costPast = 8640
 )
 
 // costNode is the node of docs/cost.md: eight ports of InfiniBand, and a training
@@ -29,6 +32,8 @@ type costNode struct {
 	// done is what each rank did so far.
 	done [costRanks][]verbs.Series
 	sent uint64
+	// passed is how many collections the next one has the work of.
+	passed uint64
 }
 
 func newCostNode(t *testing.T, change func(*Config)) *costNode {
@@ -44,7 +49,7 @@ func newCostNode(t *testing.T, change func(*Config)) *costNode {
 			Placement: process.Placement{Rank: pointer(rank), LocalRank: pointer(rank), WorldSize: pointer(8 * 128)},
 		}
 	}
-	return &costNode{t: t, bench: newBench(t, processes, change), devices: sampleTree(t, fabrictest.TwoSockets, cfg), random: rand.New(rand.NewPCG(1, 2))}
+	return &costNode{t: t, bench: newBench(t, processes, change), devices: sampleTree(t, fabrictest.TwoSockets, cfg), random: rand.New(rand.NewPCG(1, 2)), passed: costPast}
 }
 
 func costProcess(rank int) verbs.ProcessID {
@@ -55,7 +60,7 @@ func costDevice(rank int) string {
 	return []string{"mlx5_0", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_9", "mlx5_10", "mlx5_11"}[rank]
 }
 
-// collect lets ten seconds go by and returns what is exported then.
+// collect lets ten seconds go by, a day at first, and returns what is exported then.
 func (n *costNode) collect() pmetric.Metrics {
 	metrics := n.bench.collect(n.snapshot())
 	for rank := range costRanks {
@@ -64,11 +69,12 @@ func (n *costNode) collect() pmetric.Metrics {
 	sample := n.devices.sampler.Sample()
 	n.devices.at = n.devices.at.Add(10 * time.Second)
 	n.devices.emitter.emit(metrics, &sample, n.bench.aggregator.transmitted)
+	n.passed = 1
 	return metrics
 }
 
 func (n *costNode) snapshot() verbs.Snapshot {
-	n.sent += 1 << 30
+	n.sent += n.passed << 30
 	snap := verbs.Snapshot{Probes: []verbs.ProbeInfo{
 		{Library: "/usr/lib/libmlx5.so.1", Provider: "mlx5", Functions: []string{"poll_cq", "post_recv", "post_send"}, Mode: "site", Used: true, Observed: 1},
 	}}
@@ -98,7 +104,7 @@ func (n *costNode) work(rank int) []verbs.Series {
 	}
 	for i := range n.done[rank] {
 		s := &n.done[rank][i]
-		count := uint64(90_000 + n.random.IntN(20_000))
+		count := n.passed * uint64(90_000+n.random.IntN(20_000))
 		s.Completions, s.Requests, s.Bytes = s.Completions+count, s.Requests+count, s.Bytes+count<<19
 		if s.Key.Operation != verbs.OpRecv {
 			n.time(s, count)
@@ -107,19 +113,20 @@ func (n *costNode) work(rank int) []verbs.Series {
 	return append([]verbs.Series(nil), n.done[rank]...)
 }
 
-// time spreads completions over the buckets from 1.8 µs to 5 ms, half as many in each
-// sixth one, and over every stage: which of them are known changes with the moments of
+// time spreads completions over the buckets from 1.8 µs to 5 ms, about half as many in
+// each sixth one, and over every stage: which of them are known changes with the moments of
 // evidence.
 func (n *costNode) time(s *verbs.Series, count uint64) {
 	low, high := bucketOf(1800), bucketOf(5*time.Millisecond)
 	for bucket := low; bucket <= high; bucket++ {
-		timed := count>>((bucket-low)/6+3) + uint64(n.random.IntN(3))
+		share := count >> ((bucket-low)/6 + 3)
+		timed := share*4/5 + n.random.Uint64N(share*2/5+3)
 		s.Durations.Counts[bucket] += timed
 		s.Timed += timed
 	}
 	s.Sum, s.Max = s.Sum+time.Duration(count)*4*time.Microsecond, 5*time.Millisecond
 	for stage := range s.StageTime {
-		s.StageTime[stage] += time.Duration(n.random.IntN(1e9))
+		s.StageTime[stage] += time.Duration(n.passed) * time.Duration(n.random.IntN(1e9))
 	}
 	s.Slow, s.Excess = s.Slow+count/1000, s.Excess+time.Duration(count)*400
 }

@@ -40,12 +40,12 @@ func number(t *testing.T, text string) float64 {
 	return value * scale
 }
 
-// documented is what docs/cost.md says of one node with the job: series, bytes of a
-// compressed collection, and bytes that Prometheus keeps of a day.
+// documented is what docs/cost.md says of one node with the job: series, compressed
+// bytes of a day, and bytes that Prometheus keeps of it.
 type documented struct{ series, compressed, kept float64 }
 
 func readDocument(t *testing.T) documented {
 	t.Helper()
 	node, fleet := cells(t, "with the job, by default"), cells(t, "1")
-	return documented{series: number(t, node[1]), compressed: number(t, node[3]), kept: number(t, fleet[4])}
+	return documented{series: number(t, node[1]), compressed: number(t, node[4]), kept: number(t, fleet[4])}
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/testbed"
 )
 
+const pollInterval = 100 * time.Millisecond
+
 // gatewayConfig sends on in the order of arrival: agents send faster here than time
 // goes by, and what overtook a later collection of its node would be out of order.
 const gatewayConfig = `receivers:
@@ -62,14 +64,16 @@ func total(t *testing.T, url, name string) float64 {
 	return all.Total(otlp.Match{Metric: name})
 }
 
-// awaitWhole waits until all points are in Prometheus, as far as the gateway knows, and
-// checks that neither it nor Prometheus dropped one.
+// awaitWhole waits until the gateway has handed on all points, as long as it gets on with
+// them, and checks that neither it nor Prometheus dropped one.
 func (g *gateway) awaitWhole(t *testing.T, to *backend.Prometheus, points int) {
 	t.Helper()
 	handed := func() int { return int(total(t, g.metrics, "otelcol_exporter_sent_metric_points")) }
-	deadline := time.Now().Add(testbed.Patience)
-	for handed() < points && time.Now().Before(deadline) {
-		time.Sleep(100 * time.Millisecond)
+	before, deadline := 0, time.Now().Add(testbed.Patience)
+	for now := 0; now < points && time.Now().Before(deadline); time.Sleep(pollInterval) {
+		if now = handed(); now > before {
+			before, deadline = now, time.Now().Add(testbed.Patience)
+		}
 	}
 	assert.Equal(t, points, handed(), "points that the gateway handed on; its log:\n%s", g.Log(t))
 	for _, name := range []string{

@@ -27,6 +27,7 @@ const (
 // What Prometheus keeps of a day is as much as the document says, by the block that it
 // makes of two hours. Larger blocks, into which these are merged, are a little smaller.
 func TestPrometheusKeepsAsMuchAsDocumented(t *testing.T) {
+	t.Parallel()
 	testbed.KeepThread(t)
 	want := readDocument(t)
 	prometheus := backend.StartPrometheus(t)
