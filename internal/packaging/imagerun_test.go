@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -69,8 +71,7 @@ func TestImageTracesTheHost(t *testing.T) {
 	job.Stop()
 	require.NoError(t, job.Wait())
 
-	collector.Stop()
-	require.NoError(t, collector.Wait())
+	stop(t, collector)
 	machine, err := os.ReadFile("/etc/machine-id")
 	require.NoError(t, err)
 	text, err := os.ReadFile(exported)
@@ -107,6 +108,18 @@ func startImage(t *testing.T, pod corev1.PodSpec, state string) *launch.Child {
 		}
 	})
 	return collector
+}
+
+// stop ends the collector as a runtime does, and expects that it ends well. bwrap, which
+// waits for it, would pass no signal on.
+func stop(t *testing.T, bwrap *launch.Child) {
+	t.Helper()
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", bwrap.PID))
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(children)))
+	require.NoError(t, err, "bwrap has one child: %s", children)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGTERM))
+	require.NoError(t, bwrap.Wait())
 }
 
 // mounts gives the volumes of a pod to bwrap. Directories that the agent writes to are
