@@ -36,7 +36,8 @@ unit: setup-unit verbsim debian-packages check-generated ## vet, generated files
 # Two tests at a time: most of a start is the kernel verifying programs, and the end
 # waits for it to let go of probes. Four at a time are a sixth faster on two CPUs, and
 # hold each other up now and then for longer than a test can bear.
-e2e: setup-demo build verbsim ## end to end on this host: simulated verbs workloads, the built collector (root)
+e2e: setup-demo setup-unit build verbsim image ## end to end on this host: simulated verbs workloads, the built collector, the image (root)
+	cd internal/packaging && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags image -count 1 -run TestImageTraces -timeout 5m .
 	packages=$$(scripts/tagged-packages.sh e2e); \
 	$(gotestsum) --format testname -- -tags e2e -count 1 -p 1 -parallel 2 -timeout 25m $$packages
 
@@ -53,7 +54,7 @@ screenshots: setup-browser setup-screenshots build verbsim ## take the pictures 
 	cd internal/browser && go test -tags browser -count 1 -parallel 1 -run 'TestIncidentIsSeenAtOnce|TestTopology|TestSpikeOfASimulatedJobIsSeen' .
 	@scripts/screenshots.sh
 
-lab: setup-lab build ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
+lab: setup-lab packages ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
 	packages=$$(scripts/tagged-packages.sh lab); \
 	$(gotestsum) --format testname -- -tags lab -count 1 -p 1 -timeout 65m $$packages
 	@cat out/lab/throughput.txt 2>/dev/null || true

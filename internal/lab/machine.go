@@ -16,8 +16,16 @@ import (
 	"time"
 )
 
-//go:embed scripts/guest.sh
-var guestScript []byte
+// The second stages of the guest, one of them in place of an init, and the unit of
+// the command for the other.
+var (
+	//go:embed scripts/guest.sh
+	guestScript []byte
+	//go:embed scripts/systemd.sh
+	systemdScript []byte
+	//go:embed scripts/lab.service
+	labService []byte
+)
 
 // Machine is one boot of one kernel that runs one command.
 type Machine struct {
@@ -37,6 +45,9 @@ type Machine struct {
 	// TwoNodes gives it a second NUMA node, without a CPU, and two network interfaces that
 	// are wired to one another: see FarMAC.
 	TwoNodes bool
+	// Systemd boots with systemd, of which the command is a service. Without it the
+	// command is all that runs.
+	Systemd bool
 }
 
 // The hardware addresses of the network interfaces of a machine with two NUMA nodes: the
@@ -100,7 +111,11 @@ func (m Machine) controlDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for name, data := range map[string][]byte{"init": guestScript, "command": []byte(m.Command + "\n")} {
+	files := map[string][]byte{"init": guestScript, "command": []byte(m.Command + "\n")}
+	if m.Systemd {
+		files["init"], files["lab.service"] = systemdScript, labService
+	}
+	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o755); err != nil {
 			return "", errors.Join(err, os.RemoveAll(dir))
 		}

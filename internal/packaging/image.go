@@ -70,6 +70,8 @@ func (i Image) files() ([]entry, error) {
 		return nil, err
 	}
 	return append([]entry{
+		// Runtimes bring their own; without any, localhost has no address.
+		{name: "etc/hosts", mode: 0o644, content: []byte("127.0.0.1 localhost\n::1 localhost\n")},
 		{name: "etc/otelcol-rdma/agent.yaml", mode: 0o644, content: config},
 		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()},
 		{name: "run/otelcol-rdma/", mode: 0o755},
