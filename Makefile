@@ -85,6 +85,10 @@ verdicts-here: setup-demo build verbsim ## the part of verdicts that this machin
 	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
 	@VERDICT_RUNS=$${VERDICT_RUNS:-2} VERDICT_PLACE=here bin/verdicts
 
+verdicts-guest: setup-demo setup-lab build ## the part of verdicts that is played with soft-RoCE in a virtual machine, once (root; VERDICT_RUNS=1)
+	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
+	@VERDICT_RUNS=$${VERDICT_RUNS:-1} VERDICT_PLACE=guest bin/verdicts
+
 bench: setup-bench build verbsim ## what being observed costs, side by side, into out/bench.json (root; BENCH_SECONDS=460)
 	@$(MAKE) --no-print-directory -C internal/bench/loop
 	@go build -o bin/bench ./internal/bench
