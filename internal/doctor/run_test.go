@@ -137,8 +137,11 @@ func TestHealth(t *testing.T) {
 		"spare port":  {Report{Findings: []Finding{{Check: "devices", Level: Note, What: "port 2 is DOWN"}}}, true, "healthy\n"},
 		"degraded":    {Report{Findings: []Finding{{Check: "devices", What: "8 devices"}, {Check: "pcie", Level: Warning, What: "mlx5_3: narrow"}}}, false, "not healthy: mlx5_3: narrow\n"},
 		"hangs":       {Report{NotReached: []string{"devices", "pcie"}}, false, "not healthy: reading the devices did not end in time: a driver or its firmware does not answer; not reached: devices, pcie\n"},
-		"collector hangs": {Report{Findings: []Finding{{Check: "devices", What: "8 devices"}}, NotReached: []string{"collector"}}, true,
-			"healthy: 8 devices; not reached: collector\n"},
+		"collector hangs": {
+			Report{Findings: []Finding{{Check: "devices", What: "8 devices"}}, NotReached: []string{"collector"}},
+			true,
+			"healthy: 8 devices; not reached: collector\n",
+		},
 		"hostile": {Report{Findings: []Finding{{Check: "devices", Level: Warning, What: "a\nb\x1b[31m"}}}, false, "not healthy: a\uFFFDb\uFFFD[31m\n"},
 	} {
 		h := judgeHealth(test.report)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -142,6 +143,17 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			assert.ErrorIs(t, err, test.wraps, name)
 		}
 	}
+}
+
+// A collector may be so busy that it does not answer.
+func TestNoAnswerInTime(t *testing.T) {
+	stuck := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := OnSocket(onSocket(t, stuck)).View(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorContains(t, err, "does not answer: it is very busy, or stuck")
+	assert.NotErrorIs(t, err, ErrNotRunning)
 }
 
 func TestDenied(t *testing.T) {

@@ -1,13 +1,18 @@
 package rdmareceiver
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -86,6 +91,47 @@ func nodeLoad(t *testing.T, change func(*Config)) load {
 	node.collect()
 	node.collect()
 	return metricLoad(t, node.collect())
+}
+
+// costRecording is what the simulated fleet of internal/e2e sends.
+var costRecording = filepath.Join("testdata", "golden", "cost-node.pb.gz")
+
+// Two collections of the node are kept for the simulation of a fleet, in one message:
+// from what changed in between it makes the ones that follow.
+func TestCostNodeIsRecorded(t *testing.T) {
+	node := newCostNode(t, nil)
+	node.collect()
+	both := node.collect()
+	node.collect().ResourceMetrics().MoveAndAppendTo(both.ResourceMetrics())
+	if updating() {
+		writeRecording(t, both)
+	}
+	file, err := os.Open(costRecording)
+	require.NoError(t, err)
+	defer func() { _ = file.Close() }()
+	unzipped, err := gzip.NewReader(file)
+	require.NoError(t, err)
+	content, err := io.ReadAll(unzipped)
+	require.NoError(t, err)
+	want, err := (&pmetric.ProtoUnmarshaler{}).UnmarshalMetrics(content)
+	require.NoError(t, err)
+	for i, resource := range both.ResourceMetrics().All() {
+		assert.NoError(t, pmetrictest.CompareResourceMetrics(want.ResourceMetrics().At(i), resource), "run the test with UPDATE_GOLDEN=1")
+	}
+	assert.Equal(t, want.ResourceMetrics().Len(), both.ResourceMetrics().Len())
+}
+
+func writeRecording(t *testing.T, metrics pmetric.Metrics) {
+	t.Helper()
+	content, err := (&pmetric.ProtoMarshaler{}).MarshalMetrics(metrics)
+	require.NoError(t, err)
+	var zipped bytes.Buffer
+	to, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
+	require.NoError(t, err)
+	_, err = to.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, to.Close())
+	require.NoError(t, os.WriteFile(costRecording, zipped.Bytes(), 0o644))
 }
 
 // deviceLoad is that of the devices alone, without a job.

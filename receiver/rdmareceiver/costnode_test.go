@@ -22,6 +22,7 @@ const (
 // costNode is the node of docs/cost.md: eight ports of InfiniBand, and a training
 // job of eight ranks, each with 64 queue pairs to other nodes on a device of its own.
 type costNode struct {
+	t       *testing.T
 	bench   *bench
 	devices *sampledTree
 	random  *rand.Rand
@@ -43,7 +44,7 @@ func newCostNode(t *testing.T, change func(*Config)) *costNode {
 			Placement: process.Placement{Rank: pointer(rank), LocalRank: pointer(rank), WorldSize: pointer(8 * 128)},
 		}
 	}
-	return &costNode{bench: newBench(t, processes, change), devices: sampleTree(t, fabrictest.TwoSockets, cfg), random: rand.New(rand.NewPCG(1, 2))}
+	return &costNode{t: t, bench: newBench(t, processes, change), devices: sampleTree(t, fabrictest.TwoSockets, cfg), random: rand.New(rand.NewPCG(1, 2))}
 }
 
 func costProcess(rank int) verbs.ProcessID {
@@ -57,6 +58,9 @@ func costDevice(rank int) string {
 // collect lets ten seconds go by and returns what is exported then.
 func (n *costNode) collect() pmetric.Metrics {
 	metrics := n.bench.collect(n.snapshot())
+	for rank := range costRanks {
+		n.count(rank)
+	}
 	sample := n.devices.sampler.Sample()
 	n.devices.at = n.devices.at.Add(10 * time.Second)
 	n.devices.emitter.emit(metrics, &sample, n.bench.aggregator.transmitted)
@@ -118,6 +122,25 @@ func (n *costNode) time(s *verbs.Series, count uint64) {
 		s.StageTime[stage] += time.Duration(n.random.IntN(1e9))
 	}
 	s.Slow, s.Excess = s.Slow+count/1000, s.Excess+time.Duration(count)*400
+}
+
+// count has the port of a rank count what the rank did, in packets of 4 KiB.
+func (n *costNode) count(rank int) {
+	n.t.Helper()
+	var bytes [2]uint64
+	for _, s := range n.done[rank] {
+		direction := 0
+		if s.Key.Operation == verbs.OpRecv {
+			direction = 1
+		}
+		bytes[direction] += s.Bytes
+	}
+	for name, value := range map[string]uint64{
+		"port_xmit_data": bytes[0] / 4, "port_xmit_packets": bytes[0] >> 12, "port_xmit_wait": bytes[0] >> 16,
+		"port_rcv_data": bytes[1] / 4, "port_rcv_packets": bytes[1] >> 12,
+	} {
+		fabrictest.Add(n.t, n.devices.root, fmt.Sprintf("class/infiniband/%s/ports/1/counters/%s = %d", costDevice(rank), name, value))
+	}
 }
 
 // queue is one of the queue pairs of a rank. Eight lead to each peer.

@@ -40,6 +40,16 @@ func (k jobKey) instanceID(host string) string {
 	return uuid.NewSHA1(instanceNamespace, []byte(name)).String()
 }
 
+// instanceID returns the service.instance.id of what is measured of the host itself,
+// "" when nothing is known of it. The name counts beside the id: nodes that boot from
+// one image often share the id, and must not share their series.
+func (h hostFacts) instanceID() string {
+	if h == (hostFacts{}) {
+		return ""
+	}
+	return uuid.NewSHA1(instanceNamespace, []byte(h.Name+"\x00"+h.ID)).String()
+}
+
 // identity is who a traced process is.
 type identity struct {
 	job   jobKey

@@ -1,6 +1,7 @@
 package rdmareceiver
 
 import (
+	"cmp"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -46,14 +47,14 @@ func hostResource(host hostFacts) pcommon.Resource {
 	rb.SetServiceName(hostService)
 	setKnown(rb.SetHostName, host.Name)
 	setKnown(rb.SetHostID, host.ID)
-	setKnown(rb.SetServiceInstanceID, host.ID)
+	setKnown(rb.SetServiceInstanceID, host.instanceID())
 	return rb.Emit()
 }
 
 func setJob(rb *metadata.ResourceBuilder, host hostFacts, job jobKey) {
 	setKnown(rb.SetHostName, host.Name)
 	rb.SetServiceName(job.service)
-	rb.SetServiceInstanceID(job.instanceID(host.Name))
+	rb.SetServiceInstanceID(job.instanceID(cmp.Or(host.Name, host.ID)))
 	setKnown(rb.SetServiceNamespace, job.namespace)
 	setKnown(rb.SetSlurmJobID, job.slurmJob)
 	setKnown(rb.SetSlurmStepID, job.slurmStep)

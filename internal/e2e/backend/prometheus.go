@@ -18,12 +18,14 @@ import (
 )
 
 // Prometheus is a running Prometheus that takes OTLP, scrapes nothing, and evaluates
-// rules once a second.
+// rules once a second. Its administrative API is on.
 type Prometheus struct {
 	*launch.Child
 	// URL is that of its API and of its page, without a slash at the end. OTLP is
 	// the endpoint for the exporter otlp_http.
 	URL, OTLP string
+	// Data is the directory that it stores in.
+	Data string
 	// API asks it anything.
 	API v1.API
 }
@@ -50,11 +52,11 @@ func StartPrometheus(t *testing.T, rules ...string) *Prometheus {
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o644))
 
 	address := fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t))
-	p := &Prometheus{URL: "http://" + address, OTLP: "http://" + address + "/api/v1/otlp"}
+	p := &Prometheus{URL: "http://" + address, OTLP: "http://" + address + "/api/v1/otlp", Data: filepath.Join(directory, "data")}
 	p.Child = start(t, directory, "prometheus", p.URL+"/-/ready",
-		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(directory, "data"),
+		"--config.file="+config, "--storage.tsdb.path="+p.Data,
 		"--web.listen-address="+address, "--web.enable-otlp-receiver",
-		"--web.enable-remote-write-receiver", "--enable-feature=exemplar-storage")
+		"--web.enable-remote-write-receiver", "--web.enable-admin-api", "--enable-feature=exemplar-storage")
 	client, err := api.NewClient(api.Config{Address: p.URL})
 	require.NoError(t, err)
 	p.API = v1.NewAPI(client)
