@@ -78,13 +78,6 @@ func (a *authority) server() *tls.Config {
 	}
 }
 
-// pool trusts the authority and nobody else.
-func (a *authority) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.certificate)
-	return pool
-}
-
 func (a *authority) write(name, kind string, der []byte) string {
 	a.t.Helper()
 	path := filepath.Join(a.directory, name)
