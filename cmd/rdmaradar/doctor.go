@@ -44,7 +44,7 @@ command's own. Without root it says what it could not look at.
 
 Exit status: 0 all is well, 1 there are warnings or something could not be looked at,
 2 this node cannot be observed, 64 it is called wrongly. With --node-health: 0 healthy,
-1 not.`,
+1 not, 2 nothing was seen of it, without a line.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return failed(f.run(cmd.Context(), cmd.OutOrStdout())) },
 	}

@@ -64,9 +64,9 @@ func TestNodeHealthWaitsForNobody(t *testing.T) {
 		"not healthy":   {"echo not healthy: mlx5_3", "not healthy: mlx5_3\n", exitUnhealthy},
 		"hangs at end":  {"echo healthy; exec sleep 60", "healthy\n", 0},
 		"hangs":         {"exec sleep 60", "not healthy: nothing was seen of this node: who looks did not end in time", exitUnhealthy},
-		"says nothing":  {"exit 0", "not healthy: nothing was seen of this node: who looks printed no line\n", exitUnhealthy},
-		"half a line":   {"printf healthy", "printed no line", exitUnhealthy},
-		"no such thing": {"exec /no/such/program 2>/dev/null", "printed no line", exitUnhealthy},
+		"says nothing":  {"exit 0", "", exitNotSeen},
+		"half a line":   {"printf healthy", "", exitNotSeen},
+		"no such thing": {"exec /no/such/program 2>/dev/null", "", exitNotSeen},
 	} {
 		look := exec.Command("sh", "-c", test.script)
 		var out bytes.Buffer
@@ -76,6 +76,7 @@ func TestNodeHealthWaitsForNobody(t *testing.T) {
 		_ = look.Process.Kill()
 		_ = look.Wait()
 		assert.Contains(t, out.String(), test.says, name)
+		assert.Equal(t, test.says == "", out.Len() == 0, name)
 		if test.status == 0 {
 			assert.NoError(t, err, name)
 			continue
@@ -83,6 +84,9 @@ func TestNodeHealthWaitsForNobody(t *testing.T) {
 		exit := (*exitError)(nil)
 		require.ErrorAs(t, err, &exit, name)
 		assert.Equal(t, test.status, exit.status, name)
+		if test.status == exitNotSeen {
+			assert.ErrorContains(t, err, "nothing was seen of this node: who looks printed no line", name)
+		}
 	}
 }
 

@@ -24,8 +24,17 @@ const (
 	healthy = "healthy"
 )
 
-// exitUnhealthy is the exit status on a node that is not healthy.
-const exitUnhealthy = 1
+// The exit statuses of --node-health.
+const (
+	// exitUnhealthy is that on a node that is not healthy.
+	exitUnhealthy = 1
+	// exitNotSeen is that where nothing was seen of the node, which is no fault of it:
+	// then there is no line.
+	exitNotSeen = 2
+)
+
+// errTooLate is that who looks has not ended: a driver that does not answer is a fault.
+var errTooLate = errors.New("who looks did not end in time: a driver or a file system does not answer")
 
 // lookAtHealth prints the line. It is run in a process of its own.
 func lookAtHealth(ctx context.Context, collector doctor.Collector, out io.Writer) error {
@@ -41,8 +50,11 @@ func nodeHealth(ctx context.Context, look *exec.Cmd, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
 	line, err := firstLine(ctx, look)
-	if err != nil {
+	switch {
+	case errors.Is(err, errTooLate):
 		line = fmt.Sprintf("not %s: nothing was seen of this node: %v\n", healthy, err)
+	case err != nil:
+		return &exitError{exitNotSeen, fmt.Errorf("nothing was seen of this node: %w", err)}
 	}
 	if _, err := io.WriteString(out, line); err != nil {
 		return err
@@ -81,6 +93,6 @@ func firstLine(ctx context.Context, command *exec.Cmd) (string, error) {
 		return line, nil
 	case <-ctx.Done():
 		_ = command.Process.Kill()
-		return "", errors.New("who looks did not end in time: a driver or a file system does not answer")
+		return "", errTooLate
 	}
 }

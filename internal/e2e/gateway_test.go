@@ -131,7 +131,8 @@ func tracesOf(n int, slow map[int]bool) ptrace.Traces {
 	return traces
 }
 
-// Traces with a slow work request are all kept, others in part; logs go through.
+// What is slow is kept, whenever it comes, and each once; of the rest a part; logs go
+// through.
 func TestGatewayKeepsWhatIsSlow(t *testing.T) {
 	testbed.KeepThread(t)
 	g := startGateway(t, backend.StartPrometheus(t))
@@ -146,8 +147,18 @@ func TestGatewayKeepsWhatIsSlow(t *testing.T) {
 
 	received := func(part string) int { return strings.Count(strings.Join(g.sink.received(), "\n"), part) }
 	waitUntil(t, "what is slow has arrived", func() bool { return received(`"name":"slow"`) == len(slow) && received("rdma.verdict") == 1 })
+	// Of the traces that were just decided about, most were dropped.
+	waitUntil(t, "traces are decided about", func() bool { return received(`"name":"step"`) > len(slow) })
+	late := map[int]bool{}
+	for i := range 10 {
+		late[i] = true
+	}
+	_, err = ptraceotlp.NewGRPCClient(g.connection).Export(as(t, gatewayToken), ptraceotlp.NewExportRequestFromTraces(tracesOf(len(late), late)))
+	require.NoError(t, err)
+	waitUntil(t, "what is slow later has arrived", func() bool { return received(`"name":"slow"`) == len(slow)+len(late) })
 	g.Stop()
 	require.NoError(t, g.Wait())
+	assert.Equal(t, len(slow)+len(late), received(`"name":"slow"`))
 	kept := received(`"name":"step"`)
 	assert.Less(t, kept, all/5, "5 % are to be kept of the others")
 	t.Logf("kept %d of %d others", kept, all-len(slow))
