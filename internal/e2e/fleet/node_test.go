@@ -80,9 +80,10 @@ func readRecording(t *testing.T) (pmetric.Metrics, []growth) {
 func growthsOf(t *testing.T, earlier, later pmetric.Metrics) []growth {
 	t.Helper()
 	before := map[string]growth{}
-	eachPoint(earlier, func(key string, at point) { before[key] = now(at) })
+	eachPoint(earlier, func(at point) { before[at.key()] = now(at) })
 	var all []growth
-	eachPoint(later, func(key string, at point) {
+	eachPoint(later, func(at point) {
+		key := at.key()
 		was, found := before[key]
 		require.True(t, found, "%s is in one of two collections", key)
 		is := now(at)
@@ -98,7 +99,9 @@ func growthsOf(t *testing.T, earlier, later pmetric.Metrics) []growth {
 
 // point is one of a metric. One of number and histogram is set.
 type point struct {
+	metric     string
 	cumulative bool
+	resource   pcommon.Map
 	attributes pcommon.Map
 	number     pmetric.NumberDataPoint
 	histogram  pmetric.ExponentialHistogramDataPoint
@@ -117,13 +120,20 @@ func now(at point) growth {
 	}
 }
 
-// eachPoint calls use for every point, with what tells it from the others.
-func eachPoint(metrics pmetric.Metrics, use func(key string, at point)) {
+// key tells a point from the others of a collection.
+func (p point) key() string {
+	return fmt.Sprint(p.metric, " ", p.resource.AsRaw(), p.attributes.AsRaw())
+}
+
+// eachPoint calls use for every point.
+func eachPoint(metrics pmetric.Metrics, use func(point)) {
 	for _, resource := range metrics.ResourceMetrics().All() {
-		of := resource.Resource().Attributes().AsRaw()
 		for _, scope := range resource.ScopeMetrics().All() {
 			for _, metric := range scope.Metrics().All() {
-				eachPointOf(metric, func(at point) { use(fmt.Sprint(metric.Name(), " ", of, at.attributes.AsRaw()), at) })
+				eachPointOf(metric, func(at point) {
+					at.resource, at.metric = resource.Resource().Attributes(), metric.Name()
+					use(at)
+				})
 			}
 		}
 	}
@@ -178,7 +188,7 @@ func newNode(number int, recorded pmetric.Metrics, growths []growth) *node {
 			job.SetStr(fmt.Sprint(firstJob + number/nodesOfJob))
 		}
 	}
-	eachPoint(n.metrics, func(_ string, at point) {
+	eachPoint(n.metrics, func(at point) {
 		if device, found := at.attributes.Get("rdma.device.name"); found {
 			device.SetStr(deviceName(number, device.Str()))
 		}
@@ -188,7 +198,7 @@ func newNode(number int, recorded pmetric.Metrics, growths []growth) *node {
 
 // slow makes what is timed on a device as many times slower as slower says.
 func (n *node) slow(device string) {
-	eachPoint(n.metrics, func(_ string, at point) {
+	eachPoint(n.metrics, func(at point) {
 		if name, found := at.attributes.Get("rdma.device.name"); found && name.Str() == device && !at.isNumber {
 			at.histogram.Positive().SetOffset(at.histogram.Positive().Offset() + slower)
 		}
@@ -198,7 +208,7 @@ func (n *node) slow(device string) {
 // collect lets the values grow as in an interval, and returns what is exported then.
 func (n *node) collect(at time.Time) pmetric.Metrics {
 	i := 0
-	eachPoint(n.metrics, func(_ string, p point) {
+	eachPoint(n.metrics, func(p point) {
 		if p.isNumber {
 			p.number.SetTimestamp(pcommon.NewTimestampFromTime(at))
 			n.grow(p, n.growths[i])
@@ -213,7 +223,7 @@ func (n *node) collect(at time.Time) pmetric.Metrics {
 
 // begin sets when what is cumulative began.
 func (n *node) begin(at time.Time) {
-	eachPoint(n.metrics, func(_ string, p point) {
+	eachPoint(n.metrics, func(p point) {
 		if p.isNumber {
 			p.number.SetStartTimestamp(pcommon.NewTimestampFromTime(at))
 		} else {
