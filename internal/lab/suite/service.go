@@ -219,10 +219,11 @@ func packageIsPurged(ctx context.Context, _ *Guest) (string, error) {
 	}
 	for _, top := range []string{"/etc", "/usr/bin", "/usr/lib/systemd", "/usr/lib/sysusers.d", "/usr/share/doc", "/var", "/run", "/lib/systemd"} {
 		err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+			// A directory may have gone with the package.
 			if err == nil && strings.Contains(entry.Name(), unit) {
 				err = fmt.Errorf("%s is left of the package", path)
 			}
-			return err
+			return ignoreMissing(err)
 		})
 		if err != nil {
 			return "", err
@@ -233,6 +234,13 @@ func packageIsPurged(ctx context.Context, _ *Guest) (string, error) {
 		err = fmt.Errorf("systemd has the unit still: %s", loaded)
 	}
 	return "nothing is left", err
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // observation is what an agent attached and complained of.
