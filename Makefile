@@ -11,7 +11,7 @@ export BENCH_SECONDS ?= 460
 # gotestsum says in the end what failed and what was skipped, and why.
 gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 
-.PHONY: help demo verdicts verdicts-here test unit e2e browser lab generate check-generated build bench bench-go lint clean
+.PHONY: help demo verdicts verdicts-here verdicts-guest test unit e2e browser lab generate check-generated build bench bench-go lint clean
 .PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
 
 help: ## list the targets
@@ -20,8 +20,8 @@ help: ## list the targets
 demo: check-demo setup-demo build verbsim ## watch slow work requests of a simulated job, live (root; DEMO_SECONDS=20)
 	@bin/demo
 
-test: ## run the tiers unit, e2e, browser, lab and verdicts-here, and print the time of each (root)
-	@scripts/tiers.sh build unit e2e browser lab verdicts-here
+test: ## run the tiers unit, e2e, browser, lab, verdicts-here and verdicts-guest, and print the time of each (root)
+	@scripts/tiers.sh build unit e2e browser lab verdicts-here verdicts-guest
 
 unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector
 	go vet ./...
