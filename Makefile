@@ -15,7 +15,7 @@ gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 # does not see that a file outside of the module changed.
 modules := cmd/rdmaradar internal/documents internal/packaging
 
-.PHONY: help demo verdicts verdicts-here test unit e2e backends browser screenshots lab generate check-generated build packages image bench bench-go lint clean
+.PHONY: help demo verdicts verdicts-here verdicts-guest test unit e2e backends browser screenshots lab generate check-generated build packages image bench bench-go lint clean
 .PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint setup-screenshots
 
 help: ## list the targets

@@ -119,7 +119,7 @@ func rxeScenarios() []rxeScenario {
 		},
 		{
 			scenario: scenario{name: "registration storm", names: []string{"memory_registration"}},
-			client:   []string{"-k", "write", "-r", strconv.Itoa(384 << 20), "-n", "12"},
+			client:   []string{"-k", "write", "-r", strconv.Itoa(384 << 20), "-n", "400"},
 			spoil:    signalClient,
 		},
 		{

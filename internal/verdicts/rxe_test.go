@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmaradar/rdmaradar/internal/lab/wire"
 	"github.com/rdmaradar/rdmaradar/internal/launch"
 )
 
@@ -99,5 +100,42 @@ func TestStallsAreFresh(t *testing.T) {
 		again, err := s.fresh()
 		require.NoError(t, err)
 		assert.Zero(t, again)
+	}
+}
+
+// Stalls from before a scenario are none of it.
+func TestSettling(t *testing.T) {
+	s := stalls{lines: launch.Follower{Path: filepath.Join(t.TempDir(), stallLog)}}
+	defer s.lines.Close()
+	begun := time.Now()
+	require.NoError(t, s.settle(t.Context(), begun.Add(2*pollInterval)))
+	assert.GreaterOrEqual(t, time.Since(begun), 2*pollInterval)
+
+	require.NoError(t, os.WriteFile(s.lines.Path, []byte("stood still for 500 ms\n"), 0o644))
+	begun = time.Now()
+	require.NoError(t, s.settle(t.Context(), begun))
+	assert.GreaterOrEqual(t, time.Since(begun), calm-pollInterval)
+	fresh, err := s.fresh()
+	require.NoError(t, err)
+	assert.Zero(t, fresh)
+}
+
+// What is laid for the next scenario is not on the wire of the present one.
+func TestWiresTakeTurns(t *testing.T) {
+	near, far := &rxeScenario{}, &rxeScenario{far: true}
+	first, second := &laid{wire: wire.Veth()}, &laid{wire: wire.SecondVeth()}
+	for name, test := range map[string]struct {
+		stage  rxeStage
+		played *rxeScenario
+		want   wire.Wire
+	}{
+		"nothing there":     {played: near, want: wire.Veth()},
+		"the far node":      {stage: rxeStage{present: first}, played: far, want: wire.NICs()},
+		"one is played on":  {stage: rxeStage{present: first}, played: near, want: wire.SecondVeth()},
+		"the other is":      {stage: rxeStage{present: second}, played: near, want: wire.Veth()},
+		"one is laid":       {stage: rxeStage{next: first}, played: near, want: wire.SecondVeth()},
+		"the other is laid": {stage: rxeStage{next: second}, played: near, want: wire.Veth()},
+	} {
+		assert.Equal(t, test.want, test.stage.freeWire(test.played), name)
 	}
 }

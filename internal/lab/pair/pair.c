@@ -42,10 +42,9 @@ struct options {
 	bool spins;
 	/* What goes wrong: the server rests for so long before it posts its next
 	 * receive, or before it answers; the client registers and deregisters so much
-	 * memory, so often, before it polls. */
-	long receive_late_ms, answer_late_ms;
+	 * memory, for so long, before it polls. */
+	long receive_late_ms, answer_late_ms, registers_ms;
 	size_t registers;
-	int registrations;
 };
 
 /* What the ends tell each other. */
@@ -288,11 +287,22 @@ static void register_once(struct side *s)
 	check_errno(ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
 
+static long long now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
 /* What some libraries do for each message: its memory is registered for it alone. */
 static void register_memory(struct side *s)
 {
-	for (int i = 0; i < s->options.registrations; i++)
+	long long end = now_ms() + s->options.registers_ms;
+
+	do
 		register_once(s);
+	while (now_ms() < end);
 }
 
 static _Noreturn void serve(struct side *s)
@@ -340,8 +350,7 @@ static enum kind kind_of(const char *name)
 static struct options parse(int argc, char **argv)
 {
 	struct options o = {
-		.interval_us = 10000, .bytes = 64, .ack_timeout = 18, .min_rnr_timer = 12,
-		.registrations = 1,
+		.interval_us = 10000, .bytes = 64, .ack_timeout = 18, .min_rnr_timer = 12
 	};
 	int option;
 
@@ -375,7 +384,7 @@ static struct options parse(int argc, char **argv)
 			o.registers = strtoul(optarg, NULL, 10);
 			break;
 		case 'n':
-			o.registrations = atoi(optarg);
+			o.registers_ms = strtol(optarg, NULL, 10);
 			break;
 		default:
 			exit(2);
