@@ -16,7 +16,7 @@ gotestsum := go tool -modfile=internal/tools/go.mod gotestsum
 modules := cmd/rdmaradar internal/documents internal/packaging
 
 .PHONY: help demo verdicts verdicts-here test unit e2e backends browser screenshots lab generate check-generated build packages image bench bench-go lint clean
-.PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint
+.PHONY: verbsim check-demo debian-packages setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint setup-screenshots
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,23 +36,25 @@ unit: setup-unit verbsim debian-packages check-generated ## vet, generated files
 # Two tests at a time: most of a start is the kernel verifying programs, and the end
 # waits for it to let go of probes. Four at a time are a sixth faster on two CPUs, and
 # hold each other up now and then for longer than a test can bear.
-e2e: setup-demo build verbsim ## end to end on this host: simulated verbs workloads, the built collector (root)
+e2e: setup-demo setup-unit build verbsim image ## end to end on this host: simulated verbs workloads, the built collector, the image (root)
+	cd internal/packaging && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags image -count 1 -run TestImageTraces -timeout 5m .
 	packages=$$(scripts/tagged-packages.sh e2e); \
 	$(gotestsum) --format testname -- -tags e2e -count 1 -p 1 -parallel 2 -timeout 25m $$packages
 
-backends: setup-demo build verbsim ## the built collector with Jaeger and Prometheus, which are built first (root)
+backends: setup-demo build verbsim ## the built collector with Jaeger and Prometheus, which are built first; rules and dashboards (root)
 	@internal/e2e/build.sh
+	cd internal/e2e/prometheus && CGO_ENABLED=0 go tool -modfile=../../tools/go.mod gotestsum --format testname -- -trimpath -tags backends,remove_all_sd -count 1 -timeout 20m ./...
 	cd internal/e2e && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags backends -count 1 -p 1 -timeout 20m ./...
 
 browser: setup-browser build verbsim ## the radar page in Chromium; screenshots in out/browser (root)
 	@internal/browser/fetch.sh
 	cd internal/browser && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags browser -count 1 -parallel 1 -timeout 20m ./...
 
-screenshots: browser ## take the pictures of the documents anew, from the tests of the radar page (root)
-	@scripts/setup.sh screenshots
+screenshots: setup-browser setup-screenshots build verbsim ## take the pictures of the documents anew (root)
+	cd internal/browser && go test -tags browser -count 1 -parallel 1 -run 'TestIncidentIsSeenAtOnce|TestTopology|TestSpikeOfASimulatedJobIsSeen' .
 	@scripts/screenshots.sh
 
-lab: setup-lab build ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
+lab: setup-lab packages ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
 	packages=$$(scripts/tagged-packages.sh lab); \
 	$(gotestsum) --format testname -- -tags lab -count 1 -p 1 -timeout 65m $$packages
 	@cat out/lab/throughput.txt 2>/dev/null || true
@@ -83,6 +85,10 @@ verdicts-here: setup-demo build verbsim ## the part of verdicts that this machin
 	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
 	@VERDICT_RUNS=$${VERDICT_RUNS:-2} VERDICT_PLACE=here bin/verdicts
 
+verdicts-guest: setup-demo setup-lab build ## the part of verdicts that is played with soft-RoCE in a virtual machine, once (root; VERDICT_RUNS=1)
+	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
+	@VERDICT_RUNS=$${VERDICT_RUNS:-1} VERDICT_PLACE=guest bin/verdicts
+
 bench: setup-bench build verbsim ## what being observed costs, side by side, into out/bench.json (root; BENCH_SECONDS=460)
 	@$(MAKE) --no-print-directory -C internal/bench/loop
 	@go build -o bin/bench ./internal/bench
@@ -105,5 +111,5 @@ check-demo:
 debian-packages:
 	@internal/provider/testdata/fetch.sh
 
-setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint: setup-%:
+setup-bench setup-browser setup-demo setup-generate setup-unit setup-lab setup-lint setup-screenshots: setup-%:
 	@scripts/setup.sh $*

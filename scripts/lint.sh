@@ -52,6 +52,8 @@ for tags in '' e2e,lab; do
 done
 check_module internal/browser browser || failed=1
 check_module internal/e2e backends || failed=1
+# As build.sh and make backends compile it, so that nothing is compiled twice.
+CGO_ENABLED=0 GOFLAGS=-trimpath check_module internal/e2e/prometheus backends,remove_all_sd || failed=1
 check_module internal/documents || failed=1
 check_module cmd/rdmaradar || failed=1
 check_module internal/packaging image || failed=1

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,21 +13,14 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/doctor"
 )
 
-const (
-	// diagnosis is how long all checks together may take: a look at every process, and the
-	// analysis of every provider, on a busy machine.
-	diagnosis = 2 * time.Minute
-	// healthLimit is how long a scheduler's prolog has to wait at the most, what it takes
-	// to start and to end left out.
-	healthLimit = 1800 * time.Millisecond
-)
+// diagnosis is how long all checks together may take: a look at every process, and the
+// analysis of every provider, on a busy machine.
+const diagnosis = 2 * time.Minute
 
 // The exit statuses of doctor.
 const (
 	exitWarnings = 1
 	exitProblems = 2
-	// exitUnhealthy is that of --node-health.
-	exitUnhealthy = 1
 )
 
 // doctorFlags are the flags of doctor.
@@ -34,6 +28,8 @@ type doctorFlags struct {
 	where  collectorFlags
 	output string
 	health bool
+	// look is set in the process that looks at the health.
+	look bool
 }
 
 func doctorCommand() *cobra.Command {
@@ -48,15 +44,20 @@ command's own. Without root it says what it could not look at.
 
 Exit status: 0 all is well, 1 there are warnings or something could not be looked at,
 2 this node cannot be observed, 64 it is called wrongly. With --node-health: 0 healthy,
-1 not.`,
+1 not, 2 nothing was seen of it, without a line.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return failed(f.run(cmd.Context(), cmd.OutOrStdout())) },
 	}
 	f.where.add(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	cmd.Flags().BoolVar(&f.health, "node-health", false, "say in one line and the exit status whether devices, ports and PCIe links are well; ends within 2 s")
+	cmd.Flags().BoolVar(&f.look, lookFlag, false, "")
+	_ = cmd.Flags().MarkHidden(lookFlag) // There is such a flag.
 	return cmd
 }
+
+// lookFlag is that of the process that --node-health starts.
+const lookFlag = "look"
 
 func (f *doctorFlags) run(ctx context.Context, out io.Writer) error {
 	switch {
@@ -69,17 +70,15 @@ func (f *doctorFlags) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	limit := diagnosis
-	if f.health {
-		limit = healthLimit
+	switch {
+	case f.look:
+		return lookAtHealth(ctx, client, out)
+	case f.health:
+		return nodeHealth(ctx, f.lookCommand(), out)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, diagnosis)
 	defer cancel()
-	system := doctor.New(ctx, client)
-	if f.health {
-		return tellHealth(ctx, system, out)
-	}
-	report := system.Diagnose(ctx)
+	report := doctor.New(ctx, client).Diagnose(ctx)
 	write := doctor.WriteText
 	if f.output == "json" {
 		write = doctor.WriteJSON
@@ -90,15 +89,13 @@ func (f *doctorFlags) run(ctx context.Context, out io.Writer) error {
 	return ending(report.Worst)
 }
 
-func tellHealth(ctx context.Context, system *doctor.System, out io.Writer) error {
-	health := system.CheckHealth(ctx)
-	if err := doctor.WriteHealth(out, &health); err != nil {
-		return err
+// lookCommand is this command, to look at the health itself.
+func (f *doctorFlags) lookCommand() *exec.Cmd {
+	arguments := []string{"doctor", "--" + lookFlag, "--socket", f.where.socket}
+	if f.where.url != "" {
+		arguments = []string{"doctor", "--" + lookFlag, "--url", f.where.url}
 	}
-	if !health.Healthy() {
-		return &exitError{status: exitUnhealthy}
-	}
-	return nil
+	return exec.Command("/proc/self/exe", arguments...)
 }
 
 // ending is the exit status of a report. The report has said why.

@@ -3,6 +3,11 @@
 # was one; rpm says how many versions are installed.
 set -e
 
+# Without the command, systemd makes the user at boot.
+if command -v systemd-sysusers >/dev/null; then
+	systemd-sysusers otelcol-rdma.conf
+fi
+
 # A changed unit is read, and its generator run. Whoever upgrades has the agent
 # running; a new one has no gateway yet.
 if [ -d /run/systemd/system ]; then

@@ -1,13 +1,13 @@
 #!/bin/sh
 # After the files are gone. dpkg says "purge" when the configuration is, too: then what
-# the agent kept goes as well. rpm knows no such thing, and leaves it.
+# the agent kept and its user go as well. rpm knows no such thing, and leaves them.
 set -e
 
 if [ "$1" = purge ]; then
-	for kind in lib cache; do
-		rm -rf "/var/$kind/private/otelcol-rdma" "/var/$kind/otelcol-rdma"
-	done
-	rm -rf /etc/otelcol-rdma
+	rm -rf /etc/otelcol-rdma /var/lib/otelcol-rdma /var/cache/otelcol-rdma
+	if command -v userdel >/dev/null && grep -q ^otelcol-rdma: /etc/passwd; then
+		userdel otelcol-rdma
+	fi
 fi
 
 if [ -d /run/systemd/system ]; then

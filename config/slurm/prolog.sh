@@ -9,6 +9,10 @@
 # said in slurmd's log, and the job starts.
 set -uo pipefail
 
+# slurmd sets no search path (https://slurm.schedmd.com/prolog_epilog.html). Where Slurm
+# is elsewhere, run a copy of this with its directory added.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
 # The check ends within 2 s on a busy node; seconds.
 readonly limit=5
 
@@ -31,8 +35,9 @@ main() {
 		lines+=("$line")
 	done < <(check)
 	# The last one is the status, unless the check never ended.
-	status=${lines[-1]:-}
-	if ((${#lines[@]} == 0)) || [[ $status == 137 ]]; then
+	((${#lines[@]} > 0)) || lines=(137)
+	status=${lines[-1]}
+	if [[ $status == 137 ]]; then
 		echo "rdmaradar: the check of this node did not end within $limit s" >&2
 		return 0
 	fi

@@ -58,7 +58,7 @@ func localHandler(pages http.Handler) http.Handler {
 
 // listenSocket makes the socket, and its directory where that is missing.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.Mkdir(filepath.Dir(path), directoryMode); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := makeDirectory(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("make the directory of the socket: %w; make it, such as by RuntimeDirectory= of systemd, or set socket to another path", err)
 	}
 	removeStale(ctx, path)
@@ -71,6 +71,19 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("open the socket to the group: %w", err), listener.Close())
 	}
 	return listener, nil
+}
+
+// makeDirectory makes a directory that is not there, whatever the umask of the process
+// is. One that is there stays as it is.
+func makeDirectory(path string) error {
+	switch err := os.Mkdir(path, directoryMode); {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	default:
+		return os.Chmod(path, directoryMode)
+	}
 }
 
 // remedyFor says what to do when the path cannot be listened on.

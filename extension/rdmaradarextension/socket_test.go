@@ -55,14 +55,31 @@ func TestSocketBeside(t *testing.T) {
 // The mode of the file is the only boundary, whatever the umask of the collector is.
 func TestSocketIsForOwnerAndGroup(t *testing.T) {
 	for _, mask := range []int{0, 0o022, 0o077} {
-		path := filepath.Join(t.TempDir(), "radar.sock")
+		path := filepath.Join(t.TempDir(), "run", "radar.sock")
 		before := syscall.Umask(mask)
 		serve(t, func(cfg *Config) { cfg.Socket = path })
 		syscall.Umask(before)
-		info, err := os.Stat(path)
-		require.NoError(t, err)
-		assert.Equal(t, os.FileMode(0o660), info.Mode().Perm(), "umask %#o", mask)
+		assert.Equal(t, os.FileMode(0o660), modeOf(t, path), "umask %#o", mask)
+		assert.Equal(t, os.FileMode(0o755), modeOf(t, filepath.Dir(path)), "umask %#o", mask)
 	}
+}
+
+// Nor is it open to others before its mode is set: what opens it then stays in.
+func TestSocketIsNeverForOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "radar.sock")
+	before := syscall.Umask(0)
+	listener, err := (&net.ListenConfig{Control: closeToOthers}).Listen(t.Context(), "unix", path)
+	syscall.Umask(before)
+	require.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	assert.Equal(t, os.FileMode(0o660), modeOf(t, path))
+}
+
+func modeOf(t *testing.T, path string) os.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	return info.Mode().Perm()
 }
 
 func TestSocketIsRemovedAtTheEnd(t *testing.T) {

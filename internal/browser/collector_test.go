@@ -105,7 +105,8 @@ func TestSpikeOfASimulatedJobIsSeen(t *testing.T) {
 
 	job, path := startJob(t, root)
 	o.waitFor(`document.querySelectorAll('#queues-table tbody tr[aria-rowindex]').length > 0`)
-	o.waitFor(`[...document.querySelectorAll('#slowest li strong')].some((e) => /^2\d(\.\d)? ms$/.test(e.innerText))`)
+	// The first process only writes: what is slow of it, on a busy machine, is no spike.
+	o.waitFor(`[...document.querySelectorAll('#slowest li')].some((e) => /^2\d(\.\d)? ms/.test(e.innerText) && e.innerText.includes('rdma_write_with_imm'))`)
 	shown := time.Now()
 	o.waitFor(`document.querySelector('.incident') != null`)
 	o.shoot("collector")

@@ -32,7 +32,7 @@ func judgePollerPreempted(b *Burst) Judgement {
 	if !b.scheduled() {
 		return b.unscheduled()
 	}
-	l := b.pollLateness(runnable)
+	l := b.offLateness(runnable)
 	o := gradedBy(l)
 	if o.Confidence == None {
 		return o.Judgement

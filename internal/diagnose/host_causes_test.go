@@ -43,12 +43,21 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 	},
 	"poller_throttled": {
 		is: map[string]hostCase{
-			"quota":                         {throttled(50*msec, 5, 250*msec, verbs.Thread{}), "poller_throttled", Certain},
+			"quota": {throttled(50*msec, 5, 250*msec, verbs.Thread{}), "poller_throttled", Certain},
+			"inside of a post of unknown end, polls found nothing after it": {
+				with(slowOnes(1, stages{verbs.StageSubmit: 0, verbs.StageCompletion: 435 * msec, verbs.StagePoll: 10 * usec}, while(verbs.Scheduling{Runnable: 430 * msec})), quota(1, 430*msec), quiet), "poller_throttled", Likely,
+			},
 			"quota, and others run instead": {throttled(50*msec, 5, 250*msec, hog), "poller_throttled", Likely},
 		},
 		isNot: map[string]hostCase{
 			"no quota":      {throttled(50*msec, 0, 0, hog), "poller_preempted", None},
 			"quota unknown": {with(throttled(50*msec, 0, 0, verbs.Thread{}), func(b *Burst) { b.Throttling = nil }), "poller_preempted", None},
+			"the post is over, and polls found nothing after the quota": {
+				with(slowOnes(1, lookedAt(usec, 0, 435*msec, 10*usec), while(verbs.Scheduling{Runnable: 430 * msec})), quota(1, 430*msec), quiet), "network_delay", None,
+			},
+			"in a part of it, the end of the post unknown": {
+				with(slowOnes(1, stages{verbs.StageSubmit: 0, verbs.StageCompletion: 435 * msec, verbs.StagePoll: 10 * usec}, while(verbs.Scheduling{Runnable: 300 * msec})), quota(1, 300*msec), quiet), "network_delay", None,
+			},
 			"the quota took half": {
 				throttled(50*msec, 5, 150*msec, verbs.Thread{}), "poller_throttled", Possible,
 			},
@@ -61,7 +70,10 @@ var hostCases = map[string]struct{ is, isNot, looksLike map[string]hostCase }{
 	},
 	"poller_preempted": {
 		is: map[string]hostCase{
-			"hog, at completion sites":  {slowOnes(5, late(4*msec), while(verbs.Scheduling{Runnable: 4 * msec, Instead: hog})), "poller_preempted", Certain},
+			"hog, at completion sites": {slowOnes(5, late(4*msec), while(verbs.Scheduling{Runnable: 4 * msec, Instead: hog})), "poller_preempted", Certain},
+			"inside of a post of unknown end, polls found nothing after it": {
+				with(slowOnes(3, stages{verbs.StageSubmit: 0, verbs.StageCompletion: 305 * msec, verbs.StagePoll: 10 * usec}, while(verbs.Scheduling{Runnable: 300 * msec, Instead: hog})), quiet), "poller_preempted", Likely,
+			},
 			"hog, not known who":        {slowOnes(5, late(4*msec), while(verbs.Scheduling{Runnable: 4 * msec})), "poller_preempted", Certain},
 			"woken and not run":         {slowOnes(5, unlooked(4*msec), while(verbs.Scheduling{Asleep: 10 * usec, Runnable: 3980 * usec, Instead: hog})), "poller_preempted", Likely},
 			"and something else a bit":  {slowOnes(5, stages{verbs.StageSubmit: 0, verbs.StageCompletion: 400 * usec, verbs.StagePoll: 4 * msec}, while(verbs.Scheduling{Runnable: 4 * msec})), "poller_preempted", Likely},

@@ -117,36 +117,56 @@ func (e *episodes) total() (sum time.Duration, count int) {
 // where the poller is known to have looked in vain. Where it is not known when it
 // last looked, an absence counts that makes up the request but for a sixteenth.
 func (b *Burst) pollLateness(of kind) lateness {
-	return b.absences(of, func(c *verbs.Completion) time.Duration { return c.Stages[verbs.StagePoll] })
-}
-
-// threadLateness is pollLateness for what may as well happen to the poller while
-// it posts.
-func (b *Burst) threadLateness(of kind) lateness {
-	return b.absences(of, func(c *verbs.Completion) time.Duration {
-		if c.Poster.TID != c.Poller.TID {
-			return c.Stages[verbs.StagePoll]
-		}
-		return c.Stages[verbs.StagePost] + c.Stages[verbs.StagePoll]
+	return b.absences(of, func(c *verbs.Completion) (time.Duration, bool) {
+		return c.Stages[verbs.StagePoll], c.Known.Has(verbs.StagePoll)
 	})
 }
 
-func (b *Burst) absences(of kind, within func(*verbs.Completion) time.Duration) lateness {
+// offLateness measures what kept the poller from running. Where it is not known when the
+// post returned, it may have been away in it, before the device knew of the request,
+// though it looked in vain afterwards.
+func (b *Burst) offLateness(of kind) lateness {
+	return b.absences(of, func(c *verbs.Completion) (time.Duration, bool) {
+		return c.Stages[verbs.StagePoll], c.Known.Has(verbs.StagePoll) && !inUnknownPost(c)
+	})
+}
+
+// threadLateness is offLateness for what is the same thing while the poller posts.
+func (b *Burst) threadLateness(of kind) lateness {
+	return b.absences(of, func(c *verbs.Completion) (time.Duration, bool) {
+		known := c.Known.Has(verbs.StagePoll) && !inUnknownPost(c)
+		if c.Poster.TID != c.Poller.TID {
+			return c.Stages[verbs.StagePoll], known
+		}
+		return c.Stages[verbs.StagePost] + c.Stages[verbs.StagePoll], known
+	})
+}
+
+// inUnknownPost reports whether the poller may have been in the post of a request for
+// longer than is known.
+func inUnknownPost(c *verbs.Completion) bool {
+	return c.Poster.TID == c.Poller.TID && !c.Known.Has(verbs.StagePost)
+}
+
+// absences measures how long the poller was away, within the time that the mechanism may
+// have taken, where that is known.
+func (b *Burst) absences(of kind, within func(*verbs.Completion) (most time.Duration, known bool)) lateness {
 	guessed := false
 	l := b.measure(func(c *verbs.Completion) time.Duration {
 		if !c.HasPollerScheduling {
 			return 0
 		}
 		took := of(&c.PollerScheduling)
-		if c.Known.Has(verbs.StagePoll) {
-			return min(took, within(c))
+		most, known := within(c)
+		if known || took <= most+most/chance {
+			return min(took, most)
 		}
-		took = min(took, c.PollerScheduling.Longest)
-		if took < chance*(c.Excess()-took) {
-			return 0
+		whole := min(took, c.PollerScheduling.Longest)
+		if whole < chance*(c.Excess()-whole) {
+			return min(took, most)
 		}
-		guessed = guessed || took > 0
-		return took
+		guessed = true
+		return whole
 	})
 	l.Inferred = guessed
 	return l

@@ -47,7 +47,7 @@ func judgeCapabilities(f capabilityFacts) []Finding {
 	if worst(findings) == Unknown {
 		// What a person may says nothing of a service.
 		findings = append([]Finding{{
-			Level: Unknown, What: "no collector answers, so that these are the capabilities of this process",
+			Level: Unknown, What: "these are the capabilities of this process, not those of a collector",
 			Do: "Run this as root, or beside the collector that is to trace.",
 		}}, findings...)
 	}

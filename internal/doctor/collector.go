@@ -87,10 +87,16 @@ func judgeBooks(view *radar.View) []Finding {
 	if lost := largest(view.Books.Lost, view.Books.Losses); lost != "" {
 		findings = append(findings, Finding{
 			Level: Note, What: "what the tracer could not follow since its start: " + lost,
-			Means: "It is counted and not timed; docs/metrics.md says what each reason is.",
+			Means: "It is counted here and missing elsewhere. Some is usual when a collector or a job starts.",
 		})
 	}
 	return findings
+}
+
+// noLoss is for what the books have beside losses: slow requests that are usual or that
+// are counted and not told one by one, and libraries that two paths lead to.
+func noLoss(reason string) bool {
+	return reason == "usual_for_its_kind" || reason == "below_reporting_floor" || reason == "duplicate_probe"
 }
 
 // largest are the highest counts, by reason.
@@ -99,7 +105,9 @@ func largest(counts ...map[string]uint64) string {
 	all := map[string]uint64{}
 	for _, some := range counts {
 		for reason, n := range some {
-			all[reason] += n
+			if !noLoss(reason) {
+				all[reason] += n
+			}
 		}
 	}
 	reasons := make([]string, 0, len(all))

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -35,13 +36,15 @@ func TestCollector(t *testing.T) {
 		"impaired":    {view: running(radar.Impaired, nil), want: []expected{{OK, "traces 3 queues"}, {Warning, "because"}}},
 		"running": {view: running(radar.Running, func(v *radar.View) {
 			v.Probes = []radar.Probe{
-				{Functions: []string{"poll_cq", "post_send"}, Mode: "site", Used: true, Observed: 1}, {Functions: []string{"poll_cq"}, Mode: "windows", Used: true, Observed: 0.42},
-				{Functions: []string{"poll_cq"}, Mode: "site"}, {Functions: []string{"ib_query_qp"}, Mode: "control", Used: true},
+				{Functions: []string{"poll_cq", "post_send"}, Mode: "site", Used: true, Observed: 1},
+				{Functions: []string{"poll_cq"}, Mode: "windows", Used: true, Observed: 0.42},
+				{Functions: []string{"poll_cq"}, Mode: "site"},
+				{Functions: []string{"ib_query_qp"}, Mode: "control", Used: true},
 			}
 		}), want: []expected{{OK, "traces 3 queues, by functions 1 in the mode windows, 2 in the mode site, the least for 42 % of the time"}}},
 		"books": {view: running(radar.Running, func(v *radar.View) {
 			v.Now.Untimed = 1
-			v.Books = radar.Books{UntrackedQueues: 7, Lost: map[string]uint64{"a": 1, "b": 5}, Losses: map[string]uint64{"b": 1, "c": 3, "d": 2, "e": 1}}
+			v.Books = radar.Books{UntrackedQueues: 7, Lost: map[string]uint64{"a": 1, "b": 5}, Losses: map[string]uint64{"b": 1, "c": 3, "d": 2, "e": 1, "below_reporting_floor": 99, "usual_for_its_kind": 99, "duplicate_probe": 99}}
 		}), want: []expected{{OK, "3 queues"}, {Note, "1 queue is counted and not timed"}, {Warning, "Raise max_map_mib"}, {Note, "b 6, c 3, d 2, a 1"}}},
 	} {
 		expect(t, name, judgeCollector(test.view, test.err), test.want...)
@@ -50,8 +53,17 @@ func TestCollector(t *testing.T) {
 
 // A collector that traces is proof enough: its jobs are not disturbed for another.
 func TestNothingIsTriedBesideACollector(t *testing.T) {
-	for phase, want := range map[radar.Phase]Level{radar.Running: OK, radar.Impaired: OK, radar.Failed: Problem, radar.Absent: Problem} {
+	for phase, want := range map[radar.Phase]Level{radar.Running: OK, radar.Impaired: OK, radar.Failed: Problem, radar.Absent: Problem, radar.Starting: Unknown} {
 		s := machine(t, fabrictest.NoRDMA, shows{view: running(phase, nil)})
 		assert.Equal(t, want, worst(s.checkTracing(t.Context())), string(phase))
 	}
+	assert.Equal(t, Problem, worst(machine(t, fabrictest.NoRDMA, noCollector{}).checkTracing(t.Context())), "nobody traces")
+	assert.Equal(t, Unknown, worst(machine(t, fabrictest.NoRDMA, stuck{}).checkTracing(t.Context())), "somebody is there")
+}
+
+// stuck is a collector that does not answer.
+type stuck struct{ noCollector }
+
+func (stuck) View(context.Context) (radar.View, error) {
+	return radar.View{}, context.DeadlineExceeded
 }

@@ -29,9 +29,10 @@ const (
 
 // CheckHealth looks at devices, ports and PCIe links, and whether a collector traces,
 // which is told and decides nothing: a node is not to be drained because nobody watches.
+// Nor is it for settings such as ACS, which all nodes of a fleet have alike.
 func (s *System) CheckHealth(ctx context.Context) Health {
 	return judgeHealth(Run(ctx, []Check{
-		{devicesName, s.checkDevices}, {pcieName, s.checkPCIe}, {"collector", func(context.Context) []Finding { return tracedShortly(s.view()) }},
+		{devicesName, s.checkDevices}, {pcieName, s.checkLinks}, {"collector", func(context.Context) []Finding { return tracedShortly(s.view()) }},
 	}))
 }
 

@@ -35,28 +35,19 @@ func (s *System) checkLibraries(ctx context.Context) []Finding {
 
 func judgeLibraries(f libraryFacts) []Finding {
 	known := map[provider.FileID]bool{}
-	inUse := map[provider.FileID]bool{}
-	for _, file := range f.used {
-		inUse[file.ID] = true
-	}
 	var atSites, otherwise []string
-	var findings []Finding
 	for _, file := range append(slices.Clone(f.used), f.installed...) {
 		if known[file.ID] || !isProvider(file) {
 			continue
 		}
 		known[file.ID] = true
-		missing := withoutSites(file.Library)
-		switch {
-		case len(missing) == 0:
-			atSites = append(atSites, file.Library.Name)
-		case inUse[file.ID]:
-			findings = append(findings, usedWithoutSites(file, missing))
-		default:
+		if missing := withoutSites(file.Library); len(missing) > 0 {
 			otherwise = append(otherwise, fmt.Sprintf("%s (%s)", file.Library.Name, strings.Join(functionNames(missing), ", ")))
+		} else {
+			atSites = append(atSites, file.Library.Name)
 		}
 	}
-	return append(summaryOf(&f, len(known), atSites, otherwise), append(findings, refusals(&f)...)...)
+	return append(summaryOf(&f, len(known), atSites, otherwise), refusals(&f)...)
 }
 
 // withoutSites are the functions of the data path that are observed by entry and return.
@@ -79,18 +70,6 @@ func functionNames(sets []provider.SiteSet) []string {
 	return slices.Compact(names)
 }
 
-// usedWithoutSites tells of a library that a process uses.
-func usedWithoutSites(file provider.File, missing []provider.SiteSet) Finding {
-	var reasons []string
-	for _, set := range missing {
-		reasons = append(reasons, set.Function.String()+": "+tracer.WithoutSites(set))
-	}
-	return Finding{
-		Level: Note, What: fmt.Sprintf("%s (%s), in use, is observed by entry and return of %s", file.Library.Name, file.DisplayPath, strings.Join(functionNames(missing), ", ")),
-		Means: "Every empty poll of it costs a probe, so that it may be observed for a part of the time. " + strings.Join(slices.Compact(reasons), "; ") + ".",
-	}
-}
-
 // summaryOf counts the providers.
 func summaryOf(f *libraryFacts, all int, atSites, otherwise []string) []Finding {
 	if all == 0 {
@@ -99,11 +78,14 @@ func summaryOf(f *libraryFacts, all int, atSites, otherwise []string) []Finding 
 			Means: "Processes that bring their own, as in containers, are found when they start.",
 		}}
 	}
-	findings := []Finding{{What: fmt.Sprintf("%s of rdma-core, %d installed, %s in use; observed without a probe on an empty poll: %s",
-		plural(all, "provider", "providers"), providers(f.installed), orNone(list(names(f.used))), orNone(list(atSites)))}}
+	// libibverbs loads the providers of all devices that there might be: that a process has
+	// one loaded does not say that it uses it.
+	findings := []Finding{{What: fmt.Sprintf("%s of rdma-core, %d installed, %d loaded by processes; observed without a probe on an empty poll: %s",
+		plural(all, "provider", "providers"), providers(f.installed), providers(f.used), orNone(list(atSites)))}}
 	if len(otherwise) > 0 {
 		findings = append(findings, Finding{
-			Level: Note, What: "installed, not in use, and would be observed by entry and return: " + list(otherwise),
+			Level: Note, What: "observed by entry and return: " + list(otherwise),
+			Means: "Where such a poll_cq is used, every empty poll costs a probe, and it may be observed for a part of the time.",
 		})
 	}
 	return findings
@@ -120,15 +102,6 @@ func providers(files []provider.File) (n int) {
 		}
 	}
 	return n
-}
-
-func names(files []provider.File) (all []string) {
-	for _, file := range files {
-		if isProvider(file) {
-			all = append(all, file.Library.Name)
-		}
-	}
-	return all
 }
 
 func orNone(names string) string {

@@ -32,10 +32,10 @@ func TestLibraries(t *testing.T) {
 	}{
 		"none":          {libraryFacts{}, []expected{{Note, "no provider of rdma-core"}}},
 		"verbs alone":   {libraryFacts{installed: []provider.File{verbs}}, []expected{{Note, "no provider of rdma-core"}}},
-		"installed":     {libraryFacts{installed: []provider.File{verbs, mlx5}}, []expected{{OK, "1 provider of rdma-core, 1 installed, none in use; observed without a probe on an empty poll: mlx5"}}},
-		"both":          {libraryFacts{installed: []provider.File{mlx5}, used: []provider.File{mlx5}}, []expected{{OK, "1 provider of rdma-core, 1 installed, mlx5 in use"}}},
+		"installed":     {libraryFacts{installed: []provider.File{verbs, mlx5}}, []expected{{OK, "1 provider of rdma-core, 1 installed, 0 loaded by processes; observed without a probe on an empty poll: mlx5"}}},
+		"both":          {libraryFacts{installed: []provider.File{mlx5}, used: []provider.File{mlx5}}, []expected{{OK, "1 provider of rdma-core, 1 installed, 1 loaded by processes"}}},
 		"without sites": {libraryFacts{installed: []provider.File{mlx5, mana}}, []expected{{OK, "2 providers"}, {Note, "mana (poll_cq)"}}},
-		"used without":  {libraryFacts{installed: []provider.File{mana}, used: []provider.File{mana}}, []expected{{OK, "empty poll: none"}, {Note, "mana (/usr/lib/libmana.so), in use, is observed by entry and return of poll_cq"}}},
+		"used without":  {libraryFacts{installed: []provider.File{mana}, used: []provider.File{mana}}, []expected{{OK, "empty poll: none"}, {Note, "by entry and return: mana (poll_cq)"}}},
 		"errors": {libraryFacts{
 			installed: []provider.File{mlx5}, counters: provider.Counters{Refused32Bit: 1},
 			errors: []error{errors.New("malformed"), fs.ErrNotExist, &provider.PermissionError{Op: "read", Path: "/proc/1/maps", Err: fs.ErrPermission}},

@@ -19,17 +19,23 @@ func (s *System) checkPCIe(context.Context) []Finding {
 	return judgePCIe(all.devices, len(all.gpus) > 0)
 }
 
+// checkLinks is checkPCIe without the settings.
+func (s *System) checkLinks(context.Context) []Finding {
+	all, _ := s.inventory() // What it lacks the check of devices tells.
+	return grouped(oddLinks(all.devices))
+}
+
 // judgePCIe says what makes the way between NICs and memory slow. gpus says that the
 // machine has some, whose traffic with the NICs access control services would redirect.
 func judgePCIe(devices []fabric.DeviceDetail, gpus bool) []Finding {
-	var odd []of
+	odd := oddLinks(devices)
 	seen := 0
 	for i := range devices {
 		if devices[i].PCI == nil {
 			continue
 		}
 		seen++
-		for _, f := range append(judgeLink(&devices[i]), judgeSettings(devices[i].PCI, gpus)...) {
+		for _, f := range judgeSettings(devices[i].PCI, gpus) {
 			odd = append(odd, of{devices[i].Name, f})
 		}
 	}
@@ -38,6 +44,20 @@ func judgePCIe(devices []fabric.DeviceDetail, gpus bool) []Finding {
 		findings = append([]Finding{{What: plural(seen, "device has", "devices have") + " PCIe links as fast as both ends allow, or faster than the port"}}, findings...)
 	}
 	return findings
+}
+
+// oddLinks are the links that are slower than they could be, or than the port.
+func oddLinks(devices []fabric.DeviceDetail) []of {
+	var odd []of
+	for i := range devices {
+		if devices[i].PCI == nil {
+			continue
+		}
+		for _, f := range judgeLink(&devices[i]) {
+			odd = append(odd, of{devices[i].Name, f})
+		}
+	}
+	return odd
 }
 
 // cause has the words of a verdict, which are those of a report too.

@@ -19,7 +19,11 @@ func (s *System) checkProcesses(context.Context) []Finding {
 // judgeProcesses tells of the blind spots among the processes that have an RDMA device
 // open.
 func judgeProcesses(found processes) []Finding {
-	findings := []Finding{{What: fmt.Sprintf("%s an RDMA device open", plural(len(found.rdma), "process has", "processes have"))}}
+	seen := ""
+	if found.hidden > 0 {
+		seen = ", of those that can be looked into"
+	}
+	findings := []Finding{{What: plural(len(found.rdma), "process has", "processes have") + " an RDMA device open" + seen}}
 	for i := range found.rdma {
 		p := &found.rdma[i]
 		for _, judge := range []func(*rdmaProcess) *Finding{bits32, accelerated, gpuInitiated, ownPath, linkedIn, lockedMemory} {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmaradar/rdmaradar/internal/fabric"
 	"github.com/rdmaradar/rdmaradar/internal/fabric/fabrictest"
 )
 
@@ -136,8 +137,11 @@ func TestHealth(t *testing.T) {
 		"spare port":  {Report{Findings: []Finding{{Check: "devices", Level: Note, What: "port 2 is DOWN"}}}, true, "healthy\n"},
 		"degraded":    {Report{Findings: []Finding{{Check: "devices", What: "8 devices"}, {Check: "pcie", Level: Warning, What: "mlx5_3: narrow"}}}, false, "not healthy: mlx5_3: narrow\n"},
 		"hangs":       {Report{NotReached: []string{"devices", "pcie"}}, false, "not healthy: reading the devices did not end in time: a driver or its firmware does not answer; not reached: devices, pcie\n"},
-		"collector hangs": {Report{Findings: []Finding{{Check: "devices", What: "8 devices"}}, NotReached: []string{"collector"}}, true,
-			"healthy: 8 devices; not reached: collector\n"},
+		"collector hangs": {
+			Report{Findings: []Finding{{Check: "devices", What: "8 devices"}}, NotReached: []string{"collector"}},
+			true,
+			"healthy: 8 devices; not reached: collector\n",
+		},
 		"hostile": {Report{Findings: []Finding{{Check: "devices", Level: Warning, What: "a\nb\x1b[31m"}}}, false, "not healthy: a\uFFFDb\uFFFD[31m\n"},
 	} {
 		h := judgeHealth(test.report)
@@ -155,4 +159,20 @@ func TestHealthOfRecordedMachines(t *testing.T) {
 		h := machine(t, tree, noCollector{}).CheckHealth(t.Context())
 		assert.Equal(t, healthy, h.Healthy(), "%s: %v", tree, h)
 	}
+}
+
+// ACS is how a fleet is set up: a prolog that asks must not drain all of it.
+func TestHealthIsNotOfSettings(t *testing.T) {
+	s := machine(t, fabrictest.SingleRoCE, noCollector{})
+	d := device("mlx5_0", port("ACTIVE", "LinkUp", 400))
+	d.PCI = &fabric.PCIDevice{
+		PCIFunction: fabric.PCIFunction{Control: &fabric.PCIeControl{RelaxedOrdering: true}},
+		Bridges:     []fabric.PCIFunction{{ACS: &fabric.ACS{Supported: true, RequestRedirect: true}}},
+	}
+	s.inventory = func() (inventory, error) {
+		return inventory{devices: []fabric.DeviceDetail{d}, gpus: []fabric.PCIDevice{{}}}, nil
+	}
+	require.Equal(t, Warning, worst(s.checkPCIe(t.Context())))
+	h := s.CheckHealth(t.Context())
+	assert.Empty(t, h.Faults)
 }

@@ -5,14 +5,26 @@ import (
 	"errors"
 
 	"github.com/rdmaradar/rdmaradar/internal/radar"
+	"github.com/rdmaradar/rdmaradar/internal/radarclient"
 	"github.com/rdmaradar/rdmaradar/internal/tracer"
 )
 
+// checkTracing tries only where no collector does: loading the programs takes time and
+// memory that a node with jobs has better uses for.
 func (s *System) checkTracing(ctx context.Context) []Finding {
-	if view := s.asked(); view != nil && (view.Tracing.Phase == radar.Running || view.Tracing.Phase == radar.Impaired) {
+	view, err := s.view()
+	switch {
+	case errors.Is(err, radarclient.ErrNotRunning):
+		return judgeTrial(s.tries(ctx))
+	case err != nil:
+		return []Finding{{Level: Unknown, What: "it was not tried to trace, since there is a collector, which was not to be asked"}}
+	case view.Tracing.Phase == radar.Running || view.Tracing.Phase == radar.Impaired:
 		return []Finding{{What: "the collector traces, so that probes are not tried once more"}}
+	case view.Tracing.Phase == radar.Starting:
+		return []Finding{{Level: Unknown, What: "it was not tried to trace, since the collector is about to", Do: "Look again in some seconds."}}
+	default:
+		return judgeTrial(s.tries(ctx))
 	}
-	return judgeTrial(s.tries(ctx))
 }
 
 // judgeTrial says what came of trying to trace.

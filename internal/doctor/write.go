@@ -35,7 +35,7 @@ func WriteText(to io.Writer, r *Report) error {
 		writeFinding(out, &r.Findings[i])
 	}
 	for _, name := range r.NotReached {
-		writeFinding(out, &Finding{Check: name, Level: Warning, What: "did not end in time: something that it reads does not answer"})
+		writeFinding(out, &Finding{Check: name, Level: Warning, What: "did not end in time: this machine is very busy, or what it reads does not answer"})
 	}
 	fmt.Fprintf(out, "\n%s\n", r.summary())
 	return out.Flush()

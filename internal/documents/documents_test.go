@@ -121,3 +121,26 @@ func TestProofsExist(t *testing.T) {
 		}
 	}
 }
+
+var (
+	isAlert = regexp.MustCompile(`^RDMA[A-Z][A-Za-z]+$`)
+	alert   = regexp.MustCompile(`(?m)^ +- alert: (\w+)$`)
+)
+
+// Every alert that a document tells of is one of the rules.
+func TestAlertsExist(t *testing.T) {
+	rules, err := os.ReadFile(filepath.Join(root, "config/prometheus/rdma-alerts.yaml"))
+	require.NoError(t, err)
+	known := map[string]bool{}
+	for _, found := range alert.FindAllSubmatch(rules, -1) {
+		known[string(found[1])] = true
+	}
+	require.NotEmpty(t, known)
+	for name, d := range documents(t) {
+		for _, code := range d.code {
+			if isAlert.MatchString(code) {
+				assert.True(t, known[code], "%s names the alert %s, of which there is no rule", name, code)
+			}
+		}
+	}
+}

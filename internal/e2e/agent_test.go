@@ -22,6 +22,7 @@ const hasty = `rdma:
     root_path: %s
     max_thread_cpu_ratio: 1
     max_agent_cpu_cores: 16
+    collection_interval: 1s
 `
 
 // The configuration that is shipped for nodes delivers all three signals to a gateway,
@@ -39,7 +40,7 @@ func TestAgentDeliversToGateway(t *testing.T) {
 	for _, kind := range []string{`{"resourceSpans":`, `{"resourceMetrics":`, `{"resourceLogs":`} {
 		waitUntil(t, "the gateway has something that begins with "+kind, func() bool { return count(gateway.received(), kind) > 0 })
 	}
-	assert.Equal(t, map[way]bool{{compression: "zstd", authorization: "Bearer secret"}: true}, gateway.ways)
+	assert.Equal(t, map[way]bool{{compression: "zstd", authorization: "Bearer secret"}: true}, gateway.came())
 }
 
 // shippedAgent is config/agent.yaml with places of the test.

@@ -61,13 +61,18 @@ func (a *authority) issue(name string) tls.Certificate {
 	return pair
 }
 
+// pool trusts the authority, and nobody else.
+func (a *authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.certificate)
+	return pool
+}
+
 // server is TLS of localhost that takes clients of the authority only.
 func (a *authority) server() *tls.Config {
-	clients := x509.NewCertPool()
-	clients.AddCert(a.certificate)
 	return &tls.Config{
 		Certificates: []tls.Certificate{a.issue("server")},
-		ClientCAs:    clients,
+		ClientCAs:    a.pool(),
 		ClientAuth:   tls.RequireAndVerifyClientCert,
 		MinVersion:   tls.VersionTLS13,
 	}

@@ -25,14 +25,12 @@ type job struct {
 	directory string
 }
 
-// startJob runs a scenario with more variables in its environment, and returns when
-// it posts.
+// startJob runs a scenario with more variables in its environment.
 func startJob(t *testing.T, root string, environment []string, scenario string, flags ...string) *job {
 	t.Helper()
 	j := &job{t: t, directory: t.TempDir()}
 	arguments := append(slices.Clone(environment), testbed.Built(t, "verbsim", "verbsim"), scenario,
-		"--device", device, "--sysroot", root, "--truth", j.truth(), "--truth-records", j.records(),
-		"--midstream", "--ready-file", j.ready())
+		"--device", device, "--sysroot", root, "--truth", j.truth(), "--truth-records", j.records())
 	child, err := launch.Start(t.Context(), filepath.Join(j.directory, "log"), "env", append(arguments, flags...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -40,16 +38,11 @@ func startJob(t *testing.T, root string, environment []string, scenario string, 
 		_ = child.Wait() // The test has asked for what it cares about.
 	})
 	j.Child = child
-	waitUntil(t, "the job posts", func() bool {
-		_, err := os.Stat(j.ready())
-		return err == nil || child.Ended()
-	})
 	return j
 }
 
 func (j *job) truth() string   { return filepath.Join(j.directory, "truth.json") }
 func (j *job) records() string { return filepath.Join(j.directory, "records") }
-func (j *job) ready() string   { return filepath.Join(j.directory, "ready") }
 
 // end waits for the job and returns what it did. Its own checks must hold.
 func (j *job) end() verbsim.Truth {

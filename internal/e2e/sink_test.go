@@ -65,6 +65,13 @@ func (s *sink) spans() map[string]bool {
 	return maps.Clone(s.ids)
 }
 
+// came returns the ways in which requests came so far.
+func (s *sink) came() map[way]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.ways)
+}
+
 func (s *sink) take(text []byte, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

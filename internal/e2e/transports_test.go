@@ -112,7 +112,7 @@ func (tr *transport) check(t *testing.T, want []string) {
 	slices.Sort(got)
 	assert.Len(t, got, len(want), tr.exporter)
 	assert.True(t, slices.Equal(want, got), "%s delivered something else than the file has", tr.exporter)
-	assert.Equal(t, map[way]bool{{compression: tr.compression, client: tr.client}: true}, tr.sink.ways, tr.exporter)
+	assert.Equal(t, map[way]bool{{compression: tr.compression, client: tr.client}: true}, tr.sink.came(), tr.exporter)
 }
 
 // wrote returns what a file exporter wrote, in order of the text.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,16 +55,15 @@ func TestLab(t *testing.T) {
 	}
 	t.Logf("images and guest program ready after %s", time.Since(begin).Round(time.Second))
 
-	pattern, names := selected(t)
-	kernels := make([]report.Kernel, len(lines))
+	boots := boots(t, lines)
+	kernels := make([]report.Kernel, len(boots))
 	var guests errgroup.Group
 	// An emulated CPU is a thread that is never idle for long. GOMAXPROCS knows the
 	// limits of a container, too.
 	guests.SetLimit(runtime.GOMAXPROCS(0))
-	for i, line := range lines {
-		boot := Boot{Repository: repository, Kernel: line, Tests: names, Pattern: pattern, Timeout: guestTimeout}
+	for i, boot := range boots {
 		guests.Go(func() error {
-			t.Run(line.Name, func(t *testing.T) {
+			t.Run(boot.name(), func(t *testing.T) {
 				kernels[i] = runBoot(t, boot, cache, guest)
 				reportKernel(t, kernels[i])
 			})
@@ -109,21 +109,32 @@ func reportKernel(t *testing.T, k report.Kernel) {
 	}
 }
 
-func selected(t *testing.T) (pattern string, names []string) {
-	pattern = os.Getenv("LAB_RUN")
+// boots are those of each kernel, the longer ones first, with the tests that LAB_RUN
+// selects.
+func boots(t *testing.T, lines []KernelLine) []Boot {
+	pattern := os.Getenv("LAB_RUN")
 	match, err := regexp.Compile(pattern)
 	if err != nil {
 		t.Fatalf("LAB_RUN: %v", err)
 	}
-	for _, name := range suite.Names() {
-		if match.MatchString(name) {
-			names = append(names, name)
+	var all []Boot
+	for _, service := range []bool{false, true} {
+		tests := suite.All()
+		if service {
+			tests = suite.Service()
+		}
+		names := slices.DeleteFunc(suite.Names(tests), func(name string) bool { return !match.MatchString(name) })
+		if len(names) == 0 {
+			continue
+		}
+		for _, line := range lines {
+			all = append(all, Boot{Repository: repository, Kernel: line, Tests: names, Pattern: pattern, Timeout: guestTimeout, Service: service})
 		}
 	}
-	if len(names) == 0 {
+	if len(all) == 0 {
 		t.Fatalf("LAB_RUN=%q selects no test", pattern)
 	}
-	return pattern, names
+	return all
 }
 
 // plainLines drops the carriage returns of a serial console.

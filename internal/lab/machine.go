@@ -16,8 +16,16 @@ import (
 	"time"
 )
 
-//go:embed scripts/guest.sh
-var guestScript []byte
+// The second stages of the guest, one of them in place of an init, and the unit of
+// the command for the other.
+var (
+	//go:embed scripts/guest.sh
+	guestScript []byte
+	//go:embed scripts/systemd.sh
+	systemdScript []byte
+	//go:embed scripts/lab.service
+	labService []byte
+)
 
 // Machine is one boot of one kernel that runs one command.
 type Machine struct {
@@ -37,6 +45,9 @@ type Machine struct {
 	// TwoNodes gives it a second NUMA node, without a CPU, and two network interfaces that
 	// are wired to one another: see FarMAC.
 	TwoNodes bool
+	// Systemd boots with systemd, of which the command is a service. Without it the
+	// command is all that runs.
+	Systemd bool
 }
 
 // The hardware addresses of the network interfaces of a machine with two NUMA nodes: the
@@ -100,7 +111,11 @@ func (m Machine) controlDir() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for name, data := range map[string][]byte{"init": guestScript, "command": []byte(m.Command + "\n")} {
+	files := map[string][]byte{"init": guestScript, "command": []byte(m.Command + "\n")}
+	if m.Systemd {
+		files["init"], files["lab.service"] = systemdScript, labService
+	}
+	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o755); err != nil {
 			return "", errors.Join(err, os.RemoveAll(dir))
 		}
@@ -151,8 +166,10 @@ func (m Machine) arguments(cache *Cache, control string) []string {
 		"-M", "q35", "-accel", "tcg", "-cpu", cpuModel, "-smp", "1", "-m", strconv.Itoa(memory),
 		"-display", "none", "-nodefaults", "-no-reboot", "-serial", "stdio",
 		"-kernel", files.vmlinux, "-initrd", files.initrd,
-		"-drive", "file=" + cache.rootImage() + ",format=raw,if=virtio,snapshot=on",
-		"-append", "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off nokaslr",
+		"-drive", "id=root,file=" + cache.rootImage() + ",format=raw,if=none,snapshot=on",
+		"-device", "virtio-blk-pci,drive=root,bus=" + mainBus,
+		// Balancing would take pages away from processes to see who uses them.
+		"-append", "console=ttyS0 quiet panic=-1 tsc=reliable mitigations=off nokaslr numa_balancing=disable",
 	}
 	if m.TwoNodes {
 		args = append(args, twoNodes(memory)...)
@@ -162,6 +179,9 @@ func (m Machine) arguments(cache *Cache, control string) []string {
 	return append(args, share("control", control, "")...)
 }
 
+// mainBus is where devices are, by name: QEMU would put them on the bus of the far node.
+const mainBus = "pcie.0"
+
 // twoNodes divides the memory between two nodes.
 func twoNodes(memoryMiB int) []string {
 	near := memoryMiB / 2
@@ -170,12 +190,12 @@ func twoNodes(memoryMiB int) []string {
 		"-object", fmt.Sprintf("memory-backend-ram,id=far-memory,size=%dM", memoryMiB-near),
 		"-numa", "node,nodeid=0,cpus=0,memdev=near-memory",
 		"-numa", "node,nodeid=1,memdev=far-memory",
-		"-device", "pxb-pcie,id=far,bus_nr=128,bus=pcie.0,numa_node=1",
+		"-device", "pxb-pcie,id=far,bus_nr=128,numa_node=1,bus=" + mainBus,
 		"-netdev", "hubport,id=far-wire,hubid=0",
 		"-netdev", "hubport,id=near-wire,hubid=0",
 		"-device", "pcie-root-port,id=far-slot,bus=far,chassis=1",
 		"-device", "virtio-net-pci,netdev=far-wire,bus=far-slot,romfile=,mac=" + FarMAC,
-		"-device", "virtio-net-pci,netdev=near-wire,romfile=,mac=" + NearMAC,
+		"-device", "virtio-net-pci,netdev=near-wire,romfile=,mac=" + NearMAC + ",bus=" + mainBus,
 	}
 }
 
@@ -184,7 +204,7 @@ func share(tag, path, extra string) []string {
 	path = strings.ReplaceAll(path, ",", ",,")
 	return []string{
 		"-fsdev", "local,id=" + tag + ",path=" + path + ",security_model=none" + extra,
-		"-device", "virtio-9p-pci,fsdev=" + tag + ",mount_tag=" + tag,
+		"-device", "virtio-9p-pci,fsdev=" + tag + ",mount_tag=" + tag + ",bus=" + mainBus,
 	}
 }
 

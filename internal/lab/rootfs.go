@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// guestPackages is the user space of the guest: real verbs clients, and what
-// sets up, watches and breaks a link.
+// guestPackages is the user space of the guest: real verbs clients, what sets up,
+// watches and breaks a link, and what installs and runs a service.
 func guestPackages() []string {
 	return []string{
 		"bash", "coreutils", "util-linux", "mount", "grep", "sed", "mawk", "hostname",
 		"procps", "iproute2", "kmod", "libcap2-bin", "bpftool", "gdb-minimal",
 		"rdma-core", "ibverbs-providers", "ibverbs-utils", "perftest", "rdmacm-utils",
-		"open-iscsi",
+		"open-iscsi", "systemd", "dpkg",
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,16 @@ type Boot struct {
 	Tests   []string
 	Pattern string
 	Timeout time.Duration
+	// Service boots with systemd and runs the tests of the package, which are others.
+	Service bool
+}
+
+// name is that of what the boot leaves.
+func (b Boot) name() string {
+	if b.Service {
+		return b.Kernel.Name + "-service"
+	}
+	return b.Kernel.Name
 }
 
 // OutputDir returns where reports, consoles and logs of the lab go.
@@ -41,7 +52,7 @@ func (b Boot) Run(ctx context.Context, cache *Cache, guestProgram string, log io
 	if err != nil {
 		return report.Kernel{}, err
 	}
-	console, err := os.Create(filepath.Join(OutputDir(b.Repository), "console-"+b.Kernel.Name+".log"))
+	console, err := os.Create(filepath.Join(OutputDir(b.Repository), "console-"+b.name()+".log"))
 	if err != nil {
 		return report.Kernel{}, err
 	}
@@ -50,10 +61,10 @@ func (b Boot) Run(ctx context.Context, cache *Cache, guestProgram string, log io
 	begin := time.Now()
 	status, runErr := Machine{
 		Kernel: b.Kernel, Share: share, Timeout: b.Timeout, MemoryMiB: 1536,
-		Command: Quote([]string{"./guest", "-share", "/mnt", "-run", b.Pattern}),
-		Console: io.MultiWriter(console, log),
+		Command: Quote([]string{"./guest", "-share", "/mnt", "-run", b.Pattern, "-service=" + strconv.FormatBool(b.Service)}),
+		Console: io.MultiWriter(console, log), Systemd: b.Service,
 	}.Run(ctx, cache)
-	_, _ = fmt.Fprintf(log, "kernel %s: guest ran for %s\n", b.Kernel.Name, time.Since(begin).Round(time.Second))
+	_, _ = fmt.Fprintf(log, "kernel %s: guest ran for %s\n", b.name(), time.Since(begin).Round(time.Second))
 	died, err := deathOf(status, runErr)
 	if err != nil {
 		return report.Kernel{}, err
@@ -90,7 +101,7 @@ func (b Boot) results(share, died string) (report.Kernel, error) {
 }
 
 func (b Boot) prepareShare(guestProgram string) (string, error) {
-	share, err := filepath.Abs(filepath.Join(OutputDir(b.Repository), "guest-"+b.Kernel.Name))
+	share, err := filepath.Abs(filepath.Join(OutputDir(b.Repository), "guest-"+b.name()))
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +122,19 @@ func (b Boot) prepareShare(guestProgram string) (string, error) {
 	for _, name := range builtPrograms() {
 		errs = append(errs, CopyExecutable(filepath.Join(filepath.Dir(guestProgram), name), filepath.Join(share, name)))
 	}
+	if b.Service {
+		errs = append(errs, b.sharePackage(share))
+	}
 	return share, errors.Join(errs...)
+}
+
+// sharePackage copies the package that make has built.
+func (b Boot) sharePackage(share string) error {
+	found, err := filepath.Glob(filepath.Join(b.Repository, "out", "packages", "otelcol-rdma_*_amd64.deb"))
+	if err != nil || len(found) != 1 {
+		return fmt.Errorf("out/packages has %d packages of the agent for Debian, not one: run make packages", len(found))
+	}
+	return CopyExecutable(found[0], filepath.Join(share, suite.Package))
 }
 
 func dropBinaries(share string) error {

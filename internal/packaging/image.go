@@ -17,12 +17,14 @@ import (
 const imageConfig = "/etc/otelcol-rdma/agent.yaml"
 
 // Image is what the container image is made of: nothing but the program, its
-// configuration and the certificate authorities of the web.
+// configuration, the certificate authorities of the web, and the licences of it all.
 type Image struct {
 	// Repository is the root of the checkout.
 	Repository string
 	// Binary is the collector, a program that needs no libraries.
-	Binary  string
+	Binary string
+	// Notices are the licences of what is linked into it, see [Notices].
+	Notices []byte
 	Version string
 	// Time is that of every file and of the image, so that the same files make the same
 	// digest.
@@ -63,19 +65,37 @@ func (i Image) files() ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	licence, err := os.ReadFile(filepath.Join(i.Repository, "LICENSE"))
+	licences, err := i.licences()
 	if err != nil {
 		return nil, err
 	}
-	return []entry{
+	return append([]entry{
+		// Runtimes bring their own; without any, localhost has no address.
+		{name: "etc/hosts", mode: 0o644, content: []byte("127.0.0.1 localhost\n::1 localhost\n")},
 		{name: "etc/otelcol-rdma/agent.yaml", mode: 0o644, content: config},
 		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()},
-		{name: "licenses/LICENSE", mode: 0o644, content: licence},
 		{name: "run/otelcol-rdma/", mode: 0o755},
 		{name: "tmp/", mode: 0o1777},
 		{name: "var/cache/otelcol-rdma/", mode: 0o700},
 		{name: "var/lib/otelcol-rdma/", mode: 0o700},
-	}, nil
+	}, licences...), nil
+}
+
+// licences are those of the repository, and of what is linked into the program.
+func (i Image) licences() ([]entry, error) {
+	paths, err := filepath.Glob(filepath.Join(i.Repository, "LICENSES", "*.txt"))
+	if err != nil {
+		return nil, err
+	}
+	entries := []entry{{name: "licenses/THIRD-PARTY.txt", mode: 0o644, content: i.Notices}}
+	for _, path := range append(paths, filepath.Join(i.Repository, "LICENSE")) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, entry{name: "licenses/" + filepath.Base(path), mode: 0o644, content: text})
+	}
+	return entries, nil
 }
 
 // configure says how the image is run. The user is root: container runtimes give

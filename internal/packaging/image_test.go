@@ -24,7 +24,7 @@ func builtImage(t *testing.T) v1.Image {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "otelcol-rdma")
 	write(t, binary, program, 0o755)
-	image, err := Image{Repository: repository, Binary: binary, Version: "0.1.0", Time: oneTime}.Build()
+	image, err := Image{Repository: repository, Binary: binary, Notices: []byte("of others"), Version: "0.1.0", Time: oneTime}.Build()
 	require.NoError(t, err)
 	return image
 }
@@ -68,6 +68,10 @@ func TestImageReadBack(t *testing.T) {
 	agent, err := os.ReadFile(repository + "/config/agent.yaml")
 	require.NoError(t, err)
 	assert.Equal(t, string(agent), files["etc/otelcol-rdma/agent.yaml"].content)
+	assert.Equal(t, "of others", files["licenses/THIRD-PARTY.txt"].content)
+	for _, name := range []string{"LICENSE", "GPL-2.0.txt", "BSD-2-Clause.txt", "uPlot-MIT.txt"} {
+		assert.Contains(t, files, "licenses/"+name)
+	}
 	pool := x509.NewCertPool()
 	assert.True(t, pool.AppendCertsFromPEM([]byte(files["etc/ssl/certs/ca-certificates.crt"].content)))
 	for name, f := range files {

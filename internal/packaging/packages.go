@@ -17,9 +17,10 @@ var formats = []string{"deb", "rpm"}
 
 // Packages is what packages are made of.
 type Packages struct {
-	// Repository is the root of the checkout, Binaries the directory of the programs.
-	Repository, Binaries string
-	Version              string
+	// Repository is the root of the checkout, Binaries the directory of the programs, and
+	// Notices that of what [Notices] has of each, NAME.txt.
+	Repository, Binaries, Notices string
+	Version                       string
 	// Time is that of every file, so that the same files make the same package.
 	Time time.Time
 }
@@ -73,6 +74,8 @@ func (p Packages) variable(name string) string {
 		return p.Version
 	case "BIN":
 		return p.Binaries
+	case "NOTICES":
+		return p.Notices
 	default:
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,13 +28,20 @@ func sources(t *testing.T, version string) Packages {
 	write(t, filepath.Join(root, "LICENSE"), "Apache License\n", 0o644)
 	for _, program := range []string{"otelcol-rdma", "rdmaradar"} {
 		write(t, filepath.Join(root, "bin", program), "#!/bin/sh\n", 0o755)
+		write(t, filepath.Join(root, "notices", program+".txt"), "of others\n", 0o644)
 	}
-	return Packages{Repository: root, Binaries: filepath.Join(root, "bin"), Version: version, Time: oneTime}
+	return Packages{
+		Repository: root, Binaries: filepath.Join(root, "bin"), Notices: filepath.Join(root, "notices"), Version: version, Time: oneTime,
+	}
 }
 
+// write writes a file that may be a program to be run at once: nobody forks as long as
+// it is open, since the kernel runs no file that a child still has open for writing.
 func write(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	require.NoError(t, os.WriteFile(path, []byte(text), mode))
 }
 
@@ -69,14 +77,17 @@ func emptyRoot(t *testing.T) string {
 	content, err := os.ReadFile(busybox)
 	require.NoError(t, err)
 	write(t, filepath.Join(root, "bin/busybox"), string(content), 0o755)
-	for _, applet := range []string{"sh", "rm"} {
+	for _, applet := range []string{"sh", "rm", "grep", "sed"} {
 		require.NoError(t, os.Symlink("busybox", filepath.Join(root, "bin", applet)))
 	}
-	for _, directory := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/rpm", "tmp"} {
+	// What makes and removes users does so in the one file that counts here.
+	write(t, filepath.Join(root, "usr/bin/systemd-sysusers"), "#!/bin/sh\nset -e\n[ -e /usr/lib/sysusers.d/$1 ]\ngrep -q ^otelcol-rdma: /etc/passwd || echo otelcol-rdma:x:999:999::/:/bin/false >>/etc/passwd\n", 0o755)
+	write(t, filepath.Join(root, "usr/bin/userdel"), "#!/bin/sh\nexec sed -i /^$1:/d /etc/passwd\n", 0o755)
+	for _, directory := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/rpm", "var/cache", "tmp"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, directory), 0o755))
 	}
 	// What other packages have, so that no directory goes with the last file in it.
-	for _, file := range []string{"var/lib/dpkg/status", "usr/share/doc/other", "usr/bin/other", "usr/lib/systemd/system/other", "usr/lib/systemd/system-generators/other", "etc/other"} {
+	for _, file := range []string{"var/lib/dpkg/status", "usr/share/doc/other", "usr/bin/other", "usr/lib/systemd/system/other", "usr/lib/systemd/system-generators/other", "usr/lib/sysusers.d/other", "etc/passwd", "dev/null"} {
 		write(t, filepath.Join(root, file), "", 0o644)
 	}
 	return root
@@ -106,8 +117,10 @@ func checkInstalled(t *testing.T, root string) {
 		"etc/otelcol-rdma/environment":                    0o600,
 		"usr/lib/systemd/system/otelcol-rdma.service":     0o644,
 		"usr/lib/systemd/system-generators/otelcol-rdma":  0o755,
+		"usr/lib/sysusers.d/otelcol-rdma.conf":            0o644,
 		"usr/share/doc/otelcol-rdma/copyright":            0o644,
 		"usr/share/doc/otelcol-rdma/LICENSES/GPL-2.0.txt": 0o644,
+		"usr/share/doc/otelcol-rdma/THIRD-PARTY.txt":      0o644,
 	} {
 		info, err := os.Stat(filepath.Join(root, path))
 		if assert.NoError(t, err) {
@@ -145,18 +158,12 @@ func upgrade(t *testing.T) Packages {
 func leaveState(t *testing.T, root string) {
 	t.Helper()
 	for _, kind := range []string{"lib", "cache"} {
-		private := filepath.Join(root, "var", kind, "private")
-		write(t, filepath.Join(private, "otelcol-rdma/queue"), "", 0o600)
-		require.NoError(t, os.Symlink("private/otelcol-rdma", filepath.Join(root, "var", kind, "otelcol-rdma")))
+		write(t, filepath.Join(root, "var", kind, "otelcol-rdma/queue"), "", 0o600)
 	}
 }
 
 func TestDeb(t *testing.T) {
 	root := emptyRoot(t)
-	// These systemd makes for any service with a dynamic user.
-	for _, kind := range []string{"lib", "cache"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(root, "var", kind, "private"), 0o700))
-	}
 	before := tree(t, root)
 	dpkg := func(words ...string) string {
 		return run(t, append([]string{"dpkg", "--root=" + root, "--log=/dev/null", "--force-confold"}, words...)...)
@@ -167,6 +174,7 @@ func TestDeb(t *testing.T) {
 	said := dpkg("--install", deb)
 	assert.Contains(t, said, "set GATEWAY in /etc/otelcol-rdma/environment")
 	checkInstalled(t, root)
+	assert.Contains(t, users(t, root), "otelcol-rdma:")
 
 	edit(t, root)
 	leaveState(t, root)
@@ -181,6 +189,14 @@ func TestDeb(t *testing.T) {
 	checkKept(t, root)
 	dpkg("--purge", "otelcol-rdma")
 	assert.Equal(t, before, tree(t, root))
+	assert.Empty(t, users(t, root))
+}
+
+func users(t *testing.T, root string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "etc/passwd"))
+	require.NoError(t, err)
+	return string(text)
 }
 
 func TestRPM(t *testing.T) {
@@ -198,6 +214,7 @@ func TestRPM(t *testing.T) {
 	said := rpm("--install", "--nodeps", first)
 	assert.Contains(t, said, "set GATEWAY in /etc/otelcol-rdma/environment")
 	checkInstalled(t, root)
+	assert.Contains(t, users(t, root), "otelcol-rdma:")
 
 	edit(t, root)
 	_, next := built(t, upgrade(t), "otelcol-rdma")
@@ -216,6 +233,8 @@ func TestPackageOfTheCommand(t *testing.T) {
 	for _, listed := range []string{run(t, "dpkg-deb", "--contents", deb), run(t, "rpm", "--query", "--package", "--list", "-v", rpm)} {
 		assert.Regexp(t, `(?m)^-rwxr-xr-x .*/usr/bin/rdmaradar$`, listed)
 		assert.Regexp(t, `(?m)^-rwxr-xr-x .*/usr/share/rdmaradar/slurm/prolog.sh$`, listed)
+		assert.Regexp(t, `/usr/share/doc/rdmaradar/THIRD-PARTY.txt\n`, listed)
+		assert.Regexp(t, `/usr/share/doc/rdmaradar/LICENSES/BSD-2-Clause.txt\n`, listed, "the BPF programs are in it")
 	}
 }
 

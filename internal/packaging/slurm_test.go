@@ -12,6 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// searchPath is where the prolog looks for programs: slurmd tells it nothing of that.
+const searchPath = "\nexport PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
+
 // prolog runs the prolog as slurmd does, with a check of the node that is a script of
 // the test's, "" for none. It returns the status, what the log has, and the arguments
 // that scontrol was given.
@@ -23,10 +26,13 @@ func prolog(t *testing.T, check string) (status int, said, drained string) {
 	if check != "" {
 		write(t, filepath.Join(programs, "rdmaradar"), "#!/bin/sh\n[ \"$*\" = 'doctor --node-health' ] || exit 99\n"+check+"\n", 0o755)
 	}
-	script, err := filepath.Abs(repository + "/config/slurm/prolog.sh")
+	text, err := os.ReadFile(repository + "/config/slurm/prolog.sh")
 	require.NoError(t, err)
+	require.Contains(t, string(text), searchPath)
+	script := filepath.Join(programs, "prolog.sh")
+	write(t, script, strings.Replace(string(text), searchPath, "\nexport PATH="+programs+":/usr/bin:/bin\n", 1), 0o755)
 	command := exec.CommandContext(t.Context(), script)
-	command.Env = []string{"PATH=" + programs + ":/usr/bin:/bin", "SLURMD_NODENAME=gpu-017", "SLURM_JOB_ID=815", "LC_ALL=C"}
+	command.Env = []string{"SLURMD_NODENAME=gpu-017", "SLURM_JOB_ID=815", "LC_ALL=C"}
 	out, err := command.CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -79,7 +85,7 @@ func TestPrologLetsJobsStartWithoutAnAnswer(t *testing.T) {
 			t.Parallel()
 			status, said, drained := prolog(t, check)
 			assert.Zero(t, status)
-			assert.Contains(t, said, "rdmaradar: the check of this node")
+			assert.Regexp(t, `^rdmaradar: the check of this node [^\n]+\n$`, said)
 			assert.Empty(t, drained)
 		})
 	}

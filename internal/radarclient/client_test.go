@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -142,6 +143,30 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			assert.ErrorIs(t, err, test.wraps, name)
 		}
 	}
+}
+
+// A collector may be so busy that it does not answer.
+func TestNoAnswerInTime(t *testing.T) {
+	stuck := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := OnSocket(onSocket(t, stuck)).View(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorContains(t, err, "does not answer: it is very busy, or stuck")
+	assert.NotErrorIs(t, err, ErrNotRunning)
+}
+
+// A collector may end while it is asked.
+func TestCollectorThatEnds(t *testing.T) {
+	ends := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = connection.Close()
+		}
+	})
+	_, err := OnSocket(onSocket(t, ends)).View(t.Context())
+	require.ErrorIs(t, err, ErrNotRunning)
+	assert.ErrorContains(t, err, "it ended while it was asked")
 }
 
 func TestDenied(t *testing.T) {

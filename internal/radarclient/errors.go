@@ -1,6 +1,7 @@
 package radarclient
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +33,10 @@ func (c *Client) explain(err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w on %s: a collector that was killed has left the socket. Start it again: systemctl status otelcol-rdma tells why it ended",
 			ErrNotRunning, c.socket)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the collector on %s does not answer: it is very busy, or stuck (%w)", c.socket, err)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF):
+		return fmt.Errorf("%w on %s: it ended while it was asked", ErrNotRunning, c.socket)
 	default:
 		return fmt.Errorf("ask the collector on %s: %w", c.socket, err)
 	}

@@ -40,6 +40,12 @@ func Built(t *testing.T, name, target string) string {
 	return path
 }
 
+// File returns the path of a file of the repository.
+func File(t *testing.T, path string) string {
+	t.Helper()
+	return filepath.Join(repository(t), path)
+}
+
 // repository is the root of the repository, above the directory in which the tests
 // of a package run.
 func repository(t *testing.T) string {

@@ -55,7 +55,7 @@ func rxeScenarios() []rxeScenario {
 			scenario: scenario{name: "netem delay", names: []string{"network_delay"}},
 			peer:     []string{"network_delay"},
 			client:   []string{"-k", "ping"},
-			spoil:    impair("delay 250ms"),
+			spoil:    impair("delay 400ms"),
 		},
 		{
 			// The far node makes nothing slow where memory is emulated. That it is far is
@@ -64,21 +64,21 @@ func rxeScenarios() []rxeScenario {
 			peer:     []string{"network_delay"},
 			client:   []string{"-k", "ping"},
 			far:      true,
-			spoil:    impair("delay 250ms"),
+			spoil:    impair("delay 400ms"),
 		},
 		{
-			// Code 16 is 268 ms, of which soft-RoCE waits for the rest.
+			// Code 17 is 537 ms, of which soft-RoCE waits for the rest.
 			scenario: scenario{name: "netem loss", names: []string{"packet_loss"}},
 			peer:     []string{"packet_loss"},
-			client:   []string{"-k", "ping", "-t", "16"},
-			server:   []string{"-k", "ping", "-t", "16"},
+			client:   []string{"-k", "ping", "-t", "17"},
+			server:   []string{"-k", "ping", "-t", "17"},
 			spoil:    impair("loss 10%"),
 		},
 		{
 			scenario: scenario{name: "receiver not ready", names: []string{"receiver_not_ready"}},
 			client:   []string{"-k", "send"},
-			// Code 28 is 163.84 ms, of which the kernel's timers make a little more.
-			server: []string{"-k", "send", "-m", "28", "-l", "120"},
+			// Code 30 is 327.68 ms, of which the kernel's timers make a little more.
+			server: []string{"-k", "send", "-m", "30", "-l", "280"},
 			spoil:  signalServer,
 		},
 		{
@@ -90,17 +90,17 @@ func rxeScenarios() []rxeScenario {
 			spoil:  flap,
 		},
 		{
-			// 64 KiB take more than 260 ms.
+			// 64 KiB take more than 400 ms.
 			scenario: scenario{name: "rate limit", names: []string{"network_delay"}},
 			client:   []string{"-k", "write", "-b", "65536", "-i", "50000"},
-			spoil:    impair("rate 2mbit"),
+			spoil:    impair("rate 1300kbit"),
 		},
 		{
 			// The stopped server has no more receives posted: its kernel says so.
 			scenario: scenario{name: "receiver stopped", names: []string{"receiver_not_ready"}},
 			peer:     []string{"poller_stopped"},
 			client:   []string{"-k", "send"},
-			server:   []string{"-k", "send", "-m", "28"},
+			server:   []string{"-k", "send", "-m", "30"},
 			spoil:    stopServer,
 		},
 		{
@@ -119,7 +119,7 @@ func rxeScenarios() []rxeScenario {
 		},
 		{
 			scenario: scenario{name: "registration storm", names: []string{"memory_registration"}},
-			client:   []string{"-k", "write", "-r", strconv.Itoa(384 << 20), "-n", "6"},
+			client:   []string{"-k", "write", "-r", strconv.Itoa(384 << 20), "-n", "12"},
 			spoil:    signalClient,
 		},
 		{
@@ -153,7 +153,7 @@ func impair(netem string) func(context.Context, *pair) (func() error, error) {
 
 // turns is for how long two ends take turns before one is late: that means something
 // of those that did so for a while.
-const turns = 16 * time.Second
+const turns = 24 * time.Second
 
 // signalServer and signalClient tell one end to do what it does wrong.
 func signalServer(_ context.Context, p *pair) (func() error, error) {
@@ -189,10 +189,10 @@ func throttleClient(_ context.Context, p *pair) (func() error, error) {
 	}, nil
 }
 
-// hogClient runs a program beside the client that takes the only processor for 300 ms
+// hogClient runs a program beside the client that takes the only processor for 400 ms
 // again and again.
 func hogClient(ctx context.Context, p *pair) (func() error, error) {
-	return runBeside(ctx, "hog.log", filepath.Join(p.programs, "hog"), "300", "300")
+	return runBeside(ctx, "hog.log", filepath.Join(p.programs, "hog"), "400", "400")
 }
 
 // outage is how long the link is down.

@@ -67,14 +67,19 @@ func (s *rxeStage) play(ctx context.Context, number int, random *rand.Rand) ([]*
 	return outcomes, errors.Join(failed...)
 }
 
-// introduce lets the collector meet the library.
+// introduce lets the collector meet the library, and the kernel its wires.
 func (s *rxeStage) introduce(ctx context.Context) error {
-	first := &rxeScenario{scenario: scenario{name: "first", names: []string{nothing}}}
-	l, err := s.lay(ctx, first)
-	if err != nil {
-		return err
+	for _, far := range []bool{false, true} {
+		first := &rxeScenario{scenario: scenario{name: "first", names: []string{nothing}}, far: far}
+		l, err := s.lay(ctx, first)
+		if err != nil {
+			return err
+		}
+		if err := s.beside(ctx, l, func(*pair) error { return launch.Sleep(ctx, meeting) }); err != nil {
+			return err
+		}
 	}
-	return s.beside(ctx, l, func(*pair) error { return launch.Sleep(ctx, meeting) })
+	return nil
 }
 
 // undisturbed plays one scenario again when the processor stood still meanwhile, whatever

@@ -48,6 +48,7 @@ type shownNode struct {
 		Device string
 		QP     uint32
 		Slow   uint64
+		State  string
 		Why    string
 	}
 }
@@ -73,15 +74,18 @@ func TestCommandShowsASlowQueue(t *testing.T) {
 	traces(t)
 	const device, spikeMicroseconds = "radar1", 20_000
 	c := startCollector(t, onSocket, nil)
-	c.waitForLog("Everything is ready", patience)
-	// A library is probed when a program first uses it. This one goes before the job,
-	// which is to be followed from its first request.
-	startWorkload(t, "rate", "--requests", "1000", "--rate", "5000", "--start-delay-ms", "400").end()
-	job := startWorkload(t, "nccl", "--device", device, "--seconds", "0", "--start-delay-ms", "500",
+	c.waitForLog("Everything is ready", testbed.Patience)
+	// The wr_ids are those of a counter: queues that were not seen from their start align.
+	job := startWorkload(t, "rate", "--device", device, "--rate", "20000", "--qps", "4", "--seconds", "0",
 		"--spike-us", fmt.Sprint(spikeMicroseconds), "--spikes-per-second", "3")
 
 	var node shownNode
-	c.waitUntil("an incident is open on the device", patience, func() bool {
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("what top showed last: %+v", node)
+		}
+	})
+	c.waitUntil("an incident is open on the device", testbed.Patience, func() bool {
 		text, said, _ := c.rdmaradar("top", "--once", "--output", "json", "--filter", device)
 		require.NoError(t, json.Unmarshal([]byte(text), &node), said)
 		for _, incident := range node.Incidents {

@@ -26,7 +26,8 @@ type Jaeger struct {
 }
 
 // jaegerConfig listens nowhere but on the ports given. Left alone, Jaeger takes some
-// fifteen ports, of which its API is on all interfaces.
+// fifteen ports, of which its API is on all interfaces, and sends spans of its own to
+// localhost:4317.
 const jaegerConfig = `service:
   extensions: [jaeger_storage, jaeger_query]
   pipelines: {traces: {receivers: [otlp], exporters: [jaeger_storage_exporter]}}
@@ -35,6 +36,7 @@ extensions:
   jaeger_storage: {backends: {memory: {memory: {max_traces: 100000}}}}
   jaeger_query:
     storage: {traces: memory}
+    enable_tracing: false
     http: {endpoint: "127.0.0.1:%d"}
     grpc: {endpoint: "127.0.0.1:%d"}
 receivers:

@@ -55,7 +55,8 @@ func StartPrometheus(t *testing.T, rules ...string) *Prometheus {
 	p := &Prometheus{URL: "http://" + address, OTLP: "http://" + address + "/api/v1/otlp", Data: filepath.Join(directory, "data")}
 	p.Child = start(t, directory, "prometheus", p.URL+"/-/ready",
 		"--config.file="+config, "--storage.tsdb.path="+p.Data,
-		"--web.listen-address="+address, "--web.enable-otlp-receiver", "--web.enable-admin-api", "--enable-feature=exemplar-storage")
+		"--web.listen-address="+address, "--web.enable-otlp-receiver",
+		"--web.enable-remote-write-receiver", "--web.enable-admin-api", "--enable-feature=exemplar-storage")
 	client, err := api.NewClient(api.Config{Address: p.URL})
 	require.NoError(t, err)
 	p.API = v1.NewAPI(client)

@@ -3,32 +3,17 @@
 package dashboards
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/golden"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 
 	"github.com/rdmaradar/rdmaradar/internal/e2e/backend"
 )
-
-// everyMetric is all that the receiver can emit, with all attributes, hardware or
-// not: a test of the receiver holds the file against its code.
-func everyMetric(t *testing.T) pmetric.Metrics {
-	t.Helper()
-	metrics, err := golden.ReadMetrics("../../../receiver/rdmareceiver/testdata/golden/every-metric.yaml")
-	require.NoError(t, err)
-	return metrics
-}
 
 const (
 	fedNodes = 6
@@ -46,7 +31,7 @@ const (
 func feed(t *testing.T, to *backend.Prometheus) {
 	t.Helper()
 	began := time.Now().Add(-past)
-	every := everyMetric(t)
+	every := backend.EveryMetric(t)
 	for at := began; at.Before(time.Now()); at = at.Add(step) {
 		require.NoError(t, send(t.Context(), to, every, began, at))
 	}
@@ -80,37 +65,16 @@ func send(ctx context.Context, to *backend.Prometheus, every pmetric.Metrics, be
 		metrics := pmetric.NewMetrics()
 		every.CopyTo(metrics)
 		s := sample{node: node, began: began, at: at}
-		for i := range metrics.ResourceMetrics().Len() {
-			rm := metrics.ResourceMetrics().At(i)
+		for _, rm := range metrics.ResourceMetrics().All() {
 			rm.Resource().Attributes().PutStr("host.name", fmt.Sprintf("fed-%d", node))
-			for j := range rm.ScopeMetrics().At(0).Metrics().Len() {
-				s.fill(rm.ScopeMetrics().At(0).Metrics().At(j))
+			for _, metric := range rm.ScopeMetrics().At(0).Metrics().All() {
+				s.fill(metric)
 			}
 		}
-		if err := post(ctx, to.OTLP+"/v1/metrics", metrics); err != nil {
+		backend.Stamp(metrics, began, at)
+		if err := to.Take(ctx, metrics); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func post(ctx context.Context, url string, metrics pmetric.Metrics) error {
-	body, err := pmetricotlp.NewExportRequestFromMetrics(metrics).MarshalProto()
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/x-protobuf")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	if text, _ := io.ReadAll(response.Body); response.StatusCode/100 != 2 {
-		return fmt.Errorf("%s answered %s to metrics: %s", url, response.Status, text)
 	}
 	return nil
 }
@@ -127,9 +91,8 @@ func (s sample) steps() uint64 { return uint64(s.at.Sub(s.began)/step) + 1 }
 func (s sample) fill(metric pmetric.Metric) {
 	switch metric.Type() {
 	case pmetric.MetricTypeExponentialHistogram:
-		points := metric.ExponentialHistogram().DataPoints()
-		for i := range points.Len() {
-			s.fillHistogram(points.At(i))
+		for _, point := range metric.ExponentialHistogram().DataPoints().All() {
+			s.fillHistogram(point)
 		}
 	case pmetric.MetricTypeSum:
 		s.fillNumbers(metric.Name(), metric.Sum().DataPoints(), metric.Sum().IsMonotonic())
@@ -139,7 +102,6 @@ func (s sample) fill(metric pmetric.Metric) {
 }
 
 func (s sample) fillHistogram(point pmetric.ExponentialHistogramDataPoint) {
-	s.stamp(point)
 	point.SetCount(point.Count() * s.steps())
 	point.SetSum(point.Sum() * float64(s.steps()))
 	counts := point.Positive().BucketCounts()
@@ -150,9 +112,7 @@ func (s sample) fillHistogram(point pmetric.ExponentialHistogramDataPoint) {
 }
 
 func (s sample) fillNumbers(name string, points pmetric.NumberDataPointSlice, cumulative bool) {
-	for i := range points.Len() {
-		point := points.At(i)
-		s.stamp(point)
+	for _, point := range points.All() {
 		switch {
 		case cumulative && point.ValueType() == pmetric.NumberDataPointValueTypeInt:
 			point.SetIntValue((point.IntValue() + 1) * int64(s.steps()))
@@ -164,14 +124,4 @@ func (s sample) fillNumbers(name string, points pmetric.NumberDataPointSlice, cu
 			point.SetIntValue(0)
 		}
 	}
-}
-
-// stamp sets the times of a point.
-func (s sample) stamp(point interface {
-	SetTimestamp(pcommon.Timestamp)
-	SetStartTimestamp(pcommon.Timestamp)
-},
-) {
-	point.SetStartTimestamp(pcommon.NewTimestampFromTime(s.began))
-	point.SetTimestamp(pcommon.NewTimestampFromTime(s.at))
 }

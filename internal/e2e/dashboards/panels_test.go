@@ -64,6 +64,11 @@ func TestEveryPanelHasData(t *testing.T) {
 		}
 	}
 
+	// The incident of the job is in the rules, under its cause.
+	of := prometheus.Query(t, `host_device_cause:rdma_slow:share1m{host_name="`+testbed.NodeName+`"}`)
+	assert.NotEmpty(t, of, "the job's device loses much of its time, and the rules do not say so")
+	t.Logf("lost by the job: %v", of)
+
 	require.Eventually(t, func() bool {
 		return len(prometheus.Query(t, `ALERTS{alertstate="firing", alertname=~"RDMA.*"}`)) > 0
 	}, 2*testbed.Patience, time.Second)

@@ -19,14 +19,19 @@ import (
 func main() {
 	share := flag.String("share", "/mnt", "directory shared with the host: the collector, results and logs")
 	pattern := flag.String("run", ".", "regular expression of the tests to run")
+	service := flag.Bool("service", false, "run the tests of the package, which need systemd")
 	flag.Parse()
-	if err := run(*share, *pattern); err != nil {
+	tests := suite.All()
+	if *service {
+		tests = suite.Service()
+	}
+	if err := run(*share, *pattern, tests); err != nil {
 		fmt.Fprintln(os.Stderr, "guest:", err)
 		os.Exit(1)
 	}
 }
 
-func run(share, pattern string) error {
+func run(share, pattern string, tests []suite.Test) error {
 	match, err := regexp.Compile(pattern)
 	if err != nil {
 		return err
@@ -48,5 +53,5 @@ func run(share, pattern string) error {
 	if err != nil {
 		return fmt.Errorf("set up the guest: %w", err)
 	}
-	return errors.Join(suite.RunAll(ctx, g, match, events), g.Close())
+	return errors.Join(suite.RunAll(ctx, g, tests, match, events), g.Close())
 }

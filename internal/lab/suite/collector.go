@@ -237,9 +237,11 @@ func (c *collector) spans() ([]otlp.Span, error) {
 	return c.spansSinceMark, err
 }
 
-// telemetry reads the collector's own metrics, without the suffix that the
-// Prometheus exposition adds to counters.
-func (c *collector) telemetry(ctx context.Context) (otlp.Metrics, error) {
+func (c *collector) telemetry(ctx context.Context) (otlp.Metrics, error) { return ownMetrics(ctx) }
+
+// ownMetrics reads the own metrics of the collector that runs, without the suffix that
+// the Prometheus exposition adds to counters.
+func ownMetrics(ctx context.Context) (otlp.Metrics, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, telemetryAddress, nil)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,10 @@ func bpfPrograms(ctx context.Context) (map[int]string, error) {
 	}
 	programs := map[int]string{}
 	for _, p := range list {
-		programs[p.ID] = p.Type + " " + p.Name
+		// Those of control groups are systemd's.
+		if !strings.HasPrefix(p.Type, "cgroup_") {
+			programs[p.ID] = p.Type + " " + p.Name
+		}
 	}
 	return programs, nil
 }
@@ -47,6 +50,35 @@ func (g *Guest) ownPrograms(ctx context.Context) ([]string, error) {
 		}
 	}
 	return own, nil
+}
+
+// ownLinks lists the kinds of links to programs that were not there before the first
+// test, each with the program's name.
+func (g *Guest) ownLinks(ctx context.Context) (map[string]bool, error) {
+	programs, err := bpfPrograms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := run(ctx, "bpftool", "--json", "link", "list")
+	if err != nil {
+		return nil, err
+	}
+	// A bpftool that is older than a kind of link has its number.
+	var list []struct {
+		Type    any `json:"type"`
+		Program int `json:"prog_id"`
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		return nil, fmt.Errorf("bpftool link list: %w", err)
+	}
+	links := map[string]bool{}
+	for _, l := range list {
+		name, known := programs[l.Program]
+		if _, before := g.programs[l.Program]; known && !before {
+			links[fmt.Sprint(l.Type, " ", name)] = true
+		}
+	}
+	return links, nil
 }
 
 // nothingLeft checks that no BPF program, no uprobe event, no pinned file and

@@ -77,10 +77,10 @@ func All() []Test {
 	return append(tests, Test{"SMC is seen", smcIsSeen}, Test{"RDS is seen", rdsIsSeen})
 }
 
-// Names returns the names of all tests.
-func Names() []string {
+// Names returns the names of tests.
+func Names(tests []Test) []string {
 	var names []string
-	for _, t := range All() {
+	for _, t := range tests {
 		names = append(names, t.Name)
 	}
 	return names
@@ -88,8 +88,8 @@ func Names() []string {
 
 // RunAll runs the tests whose names match and appends their events to the
 // file. It fails only when the guest cannot be used or the file not be written.
-func RunAll(ctx context.Context, g *Guest, match *regexp.Regexp, events *os.File) error {
-	for _, t := range All() {
+func RunAll(ctx context.Context, g *Guest, tests []Test, match *regexp.Regexp, events *os.File) error {
+	for _, t := range tests {
 		if !match.MatchString(t.Name) {
 			continue
 		}

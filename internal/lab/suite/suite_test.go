@@ -17,7 +17,7 @@ import (
 )
 
 func TestNamesAreDistinct(t *testing.T) {
-	names := Names()
+	names := Names(slices.Concat(All(), Service()))
 	slices.Sort(names)
 	if len(slices.Compact(slices.Clone(names))) != len(names) {
 		t.Errorf("two tests have one name: %v", names)

@@ -37,6 +37,7 @@ func run() (int, error) {
 	repository := flag.String("repository", ".", "root of the checkout, where the cache is unless RDMARADAR_CACHE says otherwise")
 	timeout := flag.Duration("timeout", 5*time.Minute, "longest time for the whole boot")
 	memory := flag.Int("memory", 1024, "memory of the guest in MiB")
+	systemd := flag.Bool("systemd", false, "boot with systemd")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		return 2, errors.New("no command given: labrun [flags] -- command arguments")
@@ -53,7 +54,7 @@ func run() (int, error) {
 	defer stop()
 	return boot(ctx, *repository, lab.Machine{
 		Kernel: line, Share: share, Command: lab.Quote(flag.Args()),
-		Console: os.Stdout, Timeout: *timeout, MemoryMiB: *memory,
+		Console: os.Stdout, Timeout: *timeout, MemoryMiB: *memory, Systemd: *systemd,
 	})
 }
 

@@ -32,9 +32,12 @@ func run(repository, binaries, out string) error {
 	if err != nil {
 		return err
 	}
-	image, err := packaging.Image{
-		Repository: repository, Binary: filepath.Join(binaries, "otelcol-rdma"), Version: version, Time: when,
-	}.Build()
+	binary := filepath.Join(binaries, "otelcol-rdma")
+	notices, err := packaging.Notices(binary)
+	if err != nil {
+		return err
+	}
+	image, err := packaging.Image{Repository: repository, Binary: binary, Notices: notices, Version: version, Time: when}.Build()
 	if err != nil {
 		return err
 	}

@@ -32,12 +32,24 @@ func run(repository, binaries, out string) error {
 	if err != nil {
 		return err
 	}
-	packages := packaging.Packages{Repository: repository, Binaries: binaries, Version: version, Time: when}
 	descriptions, err := described(repository)
 	if err != nil {
 		return err
 	}
+	notices, err := os.MkdirTemp("", "notices")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(notices) }()
+	packages := packaging.Packages{Repository: repository, Binaries: binaries, Notices: notices, Version: version, Time: when}
 	for _, description := range descriptions {
+		text, err := packaging.Notices(filepath.Join(binaries, description))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(notices, description+".txt"), text, 0o644); err != nil {
+			return err
+		}
 		made, err := packages.Build(description, out)
 		if err != nil {
 			return err

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rdmaradar/rdmaradar/internal/doctor"
+	"github.com/rdmaradar/rdmaradar/internal/radar"
+)
+
+func TestDoctor(t *testing.T) {
+	view := nodeView()
+	view.Tracing = radar.Tracing{Phase: radar.Impaired, Reason: "needs CAP_SYS_ADMIN"}
+	socket := collector(t, view)
+	text, said, status := run(t, "doctor", "--socket", socket)
+	assert.Equal(t, exitWarnings, status, said)
+	assert.Contains(t, text, "the collector does not see everything: needs CAP_SYS_ADMIN")
+	assert.Contains(t, text, "so that probes are not tried once more")
+	assert.NotContains(t, text, "\x1b")
+
+	text, _, status = run(t, "doctor", "--output", "json", "--socket", socket)
+	assert.Equal(t, exitWarnings, status)
+	var report struct {
+		Worst    string
+		Findings []struct{ Check, Level, What string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &report))
+	assert.Equal(t, "warning", report.Worst)
+	checks := map[string]bool{}
+	for _, f := range report.Findings {
+		checks[f.Check] = true
+	}
+	for _, name := range []string{"kernel", "capabilities", "collector", "tracing", "libraries", "devices", "processes", "clock"} {
+		assert.True(t, checks[name], name)
+	}
+}
+
+func TestNodeHealth(t *testing.T) {
+	text, said, _ := run(t, "doctor", "--node-health", "--socket", filepath.Join(t.TempDir(), "no.sock"))
+	assert.Empty(t, said)
+	assert.Equal(t, 1, strings.Count(text, "\n"), text)
+	assert.Regexp(t, "^(not )?healthy: ", text)
+	_, said, status := run(t, "doctor", "--node-health", "-o", "json")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, said, "leave --output out")
+}
+
+// Who looks may hang for ever, before or after its line.
+func TestNodeHealthWaitsForNobody(t *testing.T) {
+	for name, test := range map[string]struct {
+		script string
+		says   string
+		status int
+	}{
+		"healthy":       {"echo healthy: 8 devices", "healthy: 8 devices\n", 0},
+		"not healthy":   {"echo not healthy: mlx5_3", "not healthy: mlx5_3\n", exitUnhealthy},
+		"hangs at end":  {"echo healthy; exec sleep 60", "healthy\n", 0},
+		"hangs":         {"exec sleep 60", "not healthy: nothing was seen of this node: who looks did not end in time", exitUnhealthy},
+		"says nothing":  {"exit 0", "", exitNotSeen},
+		"half a line":   {"printf healthy", "", exitNotSeen},
+		"no such thing": {"exec /no/such/program 2>/dev/null", "", exitNotSeen},
+	} {
+		look := exec.Command("sh", "-c", test.script)
+		var out bytes.Buffer
+		began := time.Now()
+		err := nodeHealth(t.Context(), look, &out)
+		assert.Less(t, time.Since(began), 30*time.Second, name)
+		_ = look.Process.Kill()
+		_ = look.Wait()
+		assert.Contains(t, out.String(), test.says, name)
+		assert.Equal(t, test.says == "", out.Len() == 0, name)
+		if test.status == 0 {
+			assert.NoError(t, err, name)
+			continue
+		}
+		exit := (*exitError)(nil)
+		require.ErrorAs(t, err, &exit, name)
+		assert.Equal(t, test.status, exit.status, name)
+		if test.status == exitNotSeen {
+			assert.ErrorContains(t, err, "nothing was seen of this node: who looks printed no line", name)
+		}
+	}
+}
+
+func TestEnding(t *testing.T) {
+	for level, want := range map[doctor.Level]int{doctor.OK: 0, doctor.Note: 0, doctor.Unknown: 1, doctor.Warning: 1, doctor.Problem: 2} {
+		exit := (*exitError)(nil)
+		if err := ending(level); want == 0 {
+			assert.NoError(t, err)
+		} else {
+			require.ErrorAs(t, err, &exit)
+			assert.Equal(t, want, exit.status)
+		}
+	}
+}
