@@ -17,9 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/rdmaradar/rdmaradar/internal/launch"
+	"github.com/rdmaradar/rdmaradar/internal/testbed"
 )
 
 // agent sends what its node exports to a gateway, as config/agent.yaml has it but for
@@ -59,9 +62,17 @@ func (c countedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// send sends a collection of that time.
+// send sends a collection of that time, and again for as long as the gateway is out of
+// memory, which a busy machine may bring about.
 func (a *agent) send(ctx context.Context, at time.Time) error {
-	answer, err := a.client.Export(ctx, pmetricotlp.NewExportRequestFromMetrics(a.node.collect(at)))
+	request := pmetricotlp.NewExportRequestFromMetrics(a.node.collect(at))
+	answer, err := a.client.Export(ctx, request)
+	for status.Code(err) == codes.Unavailable && time.Since(at) < testbed.Patience {
+		if err := launch.Sleep(ctx, time.Second); err != nil {
+			return err
+		}
+		answer, err = a.client.Export(ctx, request)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.node.name, err)
 	}
