@@ -11,7 +11,14 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
 )
 
-func (s *System) checkDevices(context.Context) []Finding {
+func (s *System) checkDevices(ctx context.Context) []Finding {
+	all, _ := s.inventory() // What it lacks is told with the ports.
+	return append(s.checkPorts(ctx), grouped(slower(all.devices))...)
+}
+
+// checkPorts is checkDevices without what compares ports: a machine may have one at
+// another rate on purpose, such as for storage.
+func (s *System) checkPorts(context.Context) []Finding {
 	all, err := s.inventory()
 	var findings []Finding
 	if err != nil {
@@ -72,7 +79,6 @@ func judgeDevices(devices []fabric.DeviceDetail, controllers []string) []Finding
 			}
 		}
 	}
-	odd = append(odd, slower(devices)...)
 	if active > 0 {
 		findings = append(findings, Finding{What: fmt.Sprintf("%s, %d of %s active: %s",
 			plural(len(devices), "RDMA device", "RDMA devices"), active, plural(ports, "port", "ports"), list(rates(devices)))})

@@ -35,7 +35,7 @@ func TestDevices(t *testing.T) {
 		"slow cable":    {[]fabric.DeviceDetail{device("a", up), device("b", port("ACTIVE", "LinkUp", 200))}, nil, []expected{{OK, "1 InfiniBand at 200 Gb/s, 1 InfiniBand at 400 Gb/s"}, {Warning, "b: port 1 runs at 200 Gb/s, another of the same board (MT_0838) at 400 Gb/s"}}},
 		"no driver":     {[]fabric.DeviceDetail{device("a", up)}, []string{"0000:18:00.0"}, []expected{{Warning, "without an RDMA device: 0000:18:00.0"}, {OK, "1 RDMA device"}}},
 	} {
-		expect(t, name, judgeDevices(test.devices, test.controllers), test.want...)
+		expect(t, name, append(judgeDevices(test.devices, test.controllers), grouped(slower(test.devices))...), test.want...)
 	}
 }
 

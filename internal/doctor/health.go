@@ -29,10 +29,11 @@ const (
 
 // CheckHealth looks at devices, ports and PCIe links, and whether a collector traces,
 // which is told and decides nothing: a node is not to be drained because nobody watches.
-// Nor is it for settings such as ACS, which all nodes of a fleet have alike.
+// Nor is it for settings such as ACS, which all nodes of a fleet have alike, for a port
+// that is slower than another, or for a link that may be saving power.
 func (s *System) CheckHealth(ctx context.Context) Health {
 	return judgeHealth(Run(ctx, []Check{
-		{devicesName, s.checkDevices}, {pcieName, s.checkLinks}, {"collector", func(context.Context) []Finding { return tracedShortly(s.view()) }},
+		{devicesName, s.checkPorts}, {pcieName, s.checkLanes}, {"collector", func(context.Context) []Finding { return tracedShortly(s.view()) }},
 	}))
 }
 

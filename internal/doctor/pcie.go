@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/rdmaradar/rdmaradar/internal/diagnose"
 	"github.com/rdmaradar/rdmaradar/internal/fabric"
@@ -19,10 +20,19 @@ func (s *System) checkPCIe(context.Context) []Finding {
 	return judgePCIe(all.devices, len(all.gpus) > 0)
 }
 
-// checkLinks is checkPCIe without the settings.
-func (s *System) checkLinks(context.Context) []Finding {
-	all, _ := s.inventory() // What it lacks the check of devices tells.
-	return grouped(oddLinks(all.devices))
+// checkLanes is what checkPCIe says of links with fewer lanes than they could have. One
+// that has them all and is slow may be saving power on an idle machine.
+func (s *System) checkLanes(context.Context) []Finding {
+	all, _ := s.inventory() // What it lacks the check of ports tells.
+	return grouped(oddLinks(slices.DeleteFunc(slices.Clone(all.devices), hasAllLanes)))
+}
+
+func hasAllLanes(d fabric.DeviceDetail) bool {
+	if d.PCI == nil {
+		return true
+	}
+	slow := slowest(d.PCI)
+	return slow.Link.Lanes >= slow.MaxLink.Lanes
 }
 
 // judgePCIe says what makes the way between NICs and memory slow. gpus says that the
@@ -99,14 +109,20 @@ func judgeLink(d *fabric.DeviceDetail) []Finding {
 	}
 }
 
-// narrowest names the link that carries the least.
-func narrowest(d *fabric.PCIDevice) string {
+// slowest is the function whose link carries the least.
+func slowest(d *fabric.PCIDevice) fabric.PCIFunction {
 	slow := d.PCIFunction
 	for _, bridge := range d.Bridges {
 		if rate := bridge.Link.BytesPerSecond(); rate > 0 && rate < slow.Link.BytesPerSecond() {
 			slow = bridge
 		}
 	}
+	return slow
+}
+
+// narrowest names the link that carries the least.
+func narrowest(d *fabric.PCIDevice) string {
+	slow := slowest(d)
 	return fmt.Sprintf("%s runs at %g GT/s x%d and could at %g GT/s x%d", slow.Address,
 		slow.Link.GigatransfersPerSecond, slow.Link.Lanes, slow.MaxLink.GigatransfersPerSecond, slow.MaxLink.Lanes)
 }

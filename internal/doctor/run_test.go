@@ -176,3 +176,26 @@ func TestHealthIsNotOfSettings(t *testing.T) {
 	h := s.CheckHealth(t.Context())
 	assert.Empty(t, h.Faults)
 }
+
+// A port for storage may be slower than the others, and a link on an idle machine may be
+// saving power: a prolog that asks must not drain for that.
+func TestHealthIsNotOfWhatMayBeMeant(t *testing.T) {
+	fast, half := fabric.PCIeLink{GigatransfersPerSecond: 32, Lanes: 16}, fabric.PCIeLink{GigatransfersPerSecond: 32, Lanes: 8}
+	saving := fabric.PCIeLink{GigatransfersPerSecond: 2.5, Lanes: 16}
+	for name, test := range map[string]struct {
+		link    fabric.PCIeLink
+		healthy bool
+	}{
+		"saves power": {saving, true},
+		"half width":  {half, false},
+	} {
+		s := machine(t, fabrictest.SingleRoCE, noCollector{})
+		d, storage := device("mlx5_0", port("ACTIVE", "LinkUp", 400)), device("mlx5_1", port("ACTIVE", "LinkUp", 200))
+		d.PCI = &fabric.PCIDevice{PCIFunction: fabric.PCIFunction{Address: "0000:18:00.0", Link: test.link, MaxLink: fast}}
+		s.inventory = func() (inventory, error) { return inventory{devices: []fabric.DeviceDetail{d, storage}}, nil }
+		assert.Equal(t, Warning, worst(s.checkDevices(t.Context())), name)
+		assert.Equal(t, Warning, worst(s.checkPCIe(t.Context())), name)
+		h := s.CheckHealth(t.Context())
+		assert.Equal(t, test.healthy, h.Healthy(), "%s: %v", name, h)
+	}
+}
