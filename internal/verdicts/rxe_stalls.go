@@ -22,7 +22,7 @@ type stalls struct {
 const (
 	// mostStall is how long the processor may stand still, in milliseconds: a request
 	// that waits for so long is not slow yet.
-	mostStall = 150
+	mostStall = 120
 	// stallAttempts is how often a scenario is played before it counts all the same.
 	stallAttempts = 4
 	// calm is for how long it must not have stood still before a scenario begins,

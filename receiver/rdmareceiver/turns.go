@@ -8,8 +8,9 @@ type turns struct {
 	looks                int
 }
 
-// enoughTurns is in how many looks there must have been no third value.
-const enoughTurns = 8
+// enoughTurns is in how many looks there must have been no third value. On a busy host
+// looks are two seconds apart, and no more than these are in idleActive.
+const enoughTurns = 5
 
 // The last thing that a process did.
 type lastAct int
