@@ -104,7 +104,7 @@ func (c *Client) View(ctx context.Context) (radar.View, error) {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxView))
 	if err != nil {
-		return radar.View{}, fmt.Errorf("read the view of %s: %w", c.Where(), err)
+		return radar.View{}, fmt.Errorf("read the view of %s: %w", c.Where(), foreign{err})
 	}
 	return c.decode(body)
 }
@@ -112,7 +112,7 @@ func (c *Client) View(ctx context.Context) (radar.View, error) {
 func (c *Client) decode(body []byte) (radar.View, error) {
 	var view radar.View
 	if err := json.Unmarshal(body, &view); err != nil {
-		return radar.View{}, fmt.Errorf("what %s answers is no view of a radar: %w", c.Where(), err)
+		return radar.View{}, fmt.Errorf("what %s answers is no view of a radar: %w", c.Where(), foreign{err})
 	}
 	clean(&view)
 	return view, nil
