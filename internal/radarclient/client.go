@@ -66,7 +66,7 @@ func OnSocket(path string) *Client {
 func AtURL(address string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("%q is not the address of a radar page: give the one that the log of the collector tells, such as http://localhost:55690/TOKEN/",
+		return nil, fmt.Errorf("%q is not the address of a radar page: give the one that the log of the collector tells, such as http://127.0.0.1:55690/TOKEN/",
 			text.Clean(address, maxText))
 	}
 	if !strings.HasSuffix(base.Path, "/") {
