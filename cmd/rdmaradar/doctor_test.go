@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
@@ -88,6 +89,21 @@ func TestNodeHealthWaitsForNobody(t *testing.T) {
 			assert.ErrorContains(t, err, "nothing was seen of this node: who looks printed no line", name)
 		}
 	}
+}
+
+// Who is told to end has not found a fault: a scheduler that loses patience must not take
+// the node away for it.
+func TestNodeHealthThatIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	look := exec.Command("sleep", "60")
+	var out bytes.Buffer
+	exit := (*exitError)(nil)
+	require.ErrorAs(t, nodeHealth(ctx, look, &out), &exit)
+	_ = look.Wait()
+	assert.Equal(t, exitNotSeen, exit.status)
+	require.ErrorContains(t, exit, "ended by a signal")
+	assert.Empty(t, out.String())
 }
 
 func TestEnding(t *testing.T) {

@@ -93,6 +93,9 @@ func firstLine(ctx context.Context, command *exec.Cmd) (string, error) {
 		return line, nil
 	case <-ctx.Done():
 		_ = command.Process.Kill()
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return "", errors.New("the check was ended by a signal")
+		}
 		return "", errTooLate
 	}
 }

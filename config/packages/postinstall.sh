@@ -9,10 +9,11 @@ if command -v systemd-sysusers >/dev/null; then
 fi
 
 # A changed unit is read, and its generator run. Whoever upgrades has the agent
-# running; a new one has no gateway yet.
+# running; a new one has no gateway yet. systemctl fails where the service is masked, or
+# systemd does not answer, and says so: no reason to leave the package half installed.
 if [ -d /run/systemd/system ]; then
-	systemctl daemon-reload
-	systemctl try-restart otelcol-rdma.service
+	systemctl daemon-reload || true
+	systemctl try-restart otelcol-rdma.service || true
 fi
 
 if [ "$1" = 1 ] || { [ "$1" = configure ] && [ -z "$2" ]; }; then

@@ -100,8 +100,13 @@ func (e *radarExtension) where(listening net.Addr) []zap.Field {
 		return []zap.Field{zap.String("url", url), zap.String("socket", e.cfg.HTTP.NetAddr.Endpoint)}
 	}
 	host, _, err := net.SplitHostPort(e.cfg.HTTP.NetAddr.Endpoint)
-	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {
+	switch ip := net.ParseIP(host); {
+	case err != nil || host == "" || ip != nil && ip.IsUnspecified():
 		host = "localhost"
+	case address.IP.IsLoopback() && scheme == "http":
+		// Not "localhost": that is two addresses, one is listened on, and whoever listens on
+		// the other would be told the token. A certificate, with its name, rules that out.
+		host = address.IP.String()
 	}
 	url := fmt.Sprintf("%s://%s/%s/", scheme, net.JoinHostPort(host, strconv.Itoa(address.Port)), e.token)
 	return []zap.Field{zap.String("url", url)}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -487,9 +488,19 @@ func TestAuthenticator(t *testing.T) {
 	assert.NotContains(t, got.body, "tracing")
 }
 
+// Anybody may listen on the address of localhost that the page is not on. The URL must not
+// lead there: it has the token.
+func TestURLIsOfTheAddressThatIsListenedOn(t *testing.T) {
+	s := serve(t, func(cfg *Config) { cfg.HTTP.NetAddr.Endpoint = "localhost:0" })
+	page, err := url.Parse(s.base)
+	require.NoError(t, err)
+	assert.True(t, net.ParseIP(page.Hostname()).IsLoopback(), s.base)
+	assert.Equal(t, http.StatusOK, s.ask(http.MethodGet, s.base, "").status)
+}
+
 func TestURLIsOneThatAPersonCanOpen(t *testing.T) {
 	for endpoint, want := range map[string]string{
-		"localhost:0": "http://localhost:", "127.0.0.1:0": "http://127.0.0.1:", "[::]:0": "http://localhost:", "0.0.0.0:0": "http://localhost:", ":0": "http://localhost:",
+		"127.0.0.1:0": "http://127.0.0.1:", "[::]:0": "http://localhost:", "0.0.0.0:0": "http://localhost:", ":0": "http://localhost:",
 	} {
 		s := serve(t, func(cfg *Config) { cfg.HTTP.NetAddr.Endpoint = endpoint })
 		assert.True(t, strings.HasPrefix(s.base, want), "%s: %s", endpoint, s.base)

@@ -19,6 +19,7 @@ type running struct {
 
 // serve has a server serve until the extension ends.
 func (e *radarExtension) serve(server *http.Server, listener net.Listener, host component.Host) {
+	bound(server)
 	r := &running{server: server, done: make(chan struct{})}
 	e.servers = append(e.servers, r)
 	go func() {

@@ -140,7 +140,7 @@ func startCollector(ctx context.Context, root string) (*launch.Child, error) {
 }
 
 // pageAddress is that of the radar page in the collector's log.
-var pageAddress = regexp.MustCompile(`http://localhost:\d+/[\w-]+/`)
+var pageAddress = regexp.MustCompile(`http://(?:127\.0\.0\.1|\[::1\]):\d+/[\w-]+/`)
 
 // tellPage prints where the radar page is.
 func (d *demo) tellPage() error {

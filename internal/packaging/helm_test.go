@@ -107,6 +107,29 @@ func TestHelmValues(t *testing.T) {
 	}
 }
 
+// A value is one string of the manifest, also one that looks like a number or like more of
+// the manifest.
+func TestHelmValuesStayValues(t *testing.T) {
+	for _, value := range []string{"123", "true", "a: b", "a\n      hostIPC: true", "x\"\n          tty: true\n          workingDir: \"/", "{{ .Release.Name }}", "a # b"} {
+		values, err := yaml.Marshal(map[string]any{
+			"image":       map[string]any{"repository": value, "tag": value, "pullSecrets": []string{value}},
+			"tokenSecret": value, "caConfigMap": value, "priorityClassName": value, "nodeSelector": map[string]string{"rdma": value},
+		})
+		require.NoError(t, err)
+		objects, err := render(t, string(values))
+		require.NoError(t, err)
+		pod := only[*appsv1.DaemonSet](t, objects).Spec.Template.Spec
+		assert.Equal(t, value+":"+value, pod.Containers[0].Image)
+		assert.Equal(t, []corev1.LocalObjectReference{{Name: value}}, pod.ImagePullSecrets)
+		assert.Equal(t, value, variable(t, pod.Containers[0], "RDMA_TOKEN").ValueFrom.SecretKeyRef.Name)
+		assert.Equal(t, value, pod.Volumes[len(pod.Volumes)-1].ConfigMap.Name)
+		assert.Equal(t, value, pod.PriorityClassName)
+		assert.Equal(t, map[string]string{"rdma": value}, pod.NodeSelector)
+		assert.False(t, pod.HostIPC)
+		assert.False(t, pod.Containers[0].TTY)
+	}
+}
+
 func TestHelmRefusesWrongValues(t *testing.T) {
 	for name, test := range map[string]struct{ values, says string }{
 		"misspelt":          {"{gatewy: 'a:1'}", "gatewy"},

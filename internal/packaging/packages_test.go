@@ -192,6 +192,31 @@ func TestDeb(t *testing.T) {
 	assert.Empty(t, users(t, root))
 }
 
+// A service that is masked, a unit that was deleted, a user that is in use, a systemd that
+// does not answer: the package manager is not to get stuck on them.
+func TestDebWhereSystemdRefuses(t *testing.T) {
+	root := emptyRoot(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "run/systemd/system"), 0o755))
+	for _, program := range []string{"systemctl", "userdel"} {
+		write(t, filepath.Join(root, "usr/bin", program), "#!/bin/sh\necho "+program+" refuses: $* >&2\nexit 1\n", 0o755)
+	}
+	first, _ := built(t, sources(t, "0.1.0"), "otelcol-rdma")
+	next, _ := built(t, upgrade(t), "otelcol-rdma")
+	for _, step := range []struct {
+		words []string
+		says  string
+	}{
+		{[]string{"--install", first}, "try-restart otelcol-rdma.service"},
+		{[]string{"--install", next}, "try-restart otelcol-rdma.service"},
+		{[]string{"--remove", "otelcol-rdma"}, "disable --now otelcol-rdma.service"},
+		{[]string{"--purge", "otelcol-rdma"}, "userdel refuses"},
+	} {
+		said := run(t, append([]string{"dpkg", "--root=" + root, "--log=/dev/null", "--force-confold"}, step.words...)...)
+		assert.Contains(t, said, step.says)
+	}
+	assert.NoDirExists(t, filepath.Join(root, "etc/otelcol-rdma"))
+}
+
 func users(t *testing.T, root string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "etc/passwd"))

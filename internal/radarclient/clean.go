@@ -9,6 +9,14 @@ import (
 // maxText is the most bytes of a text of a view.
 const maxText = 4096
 
+// foreign is an error whose words may be those of who answers, such as a header or a key
+// of an object that is none, made fit for a terminal.
+type foreign struct{ error }
+
+func (e foreign) Error() string { return text.Clean(e.error.Error(), maxText) }
+
+func (e foreign) Unwrap() error { return e.error }
+
 // clean makes all texts of a value fit for a terminal. The collector has cleaned what
 // processes chose; but who answers on a socket need not be one.
 func clean(value any) { cleanValue(reflect.ValueOf(value)) }

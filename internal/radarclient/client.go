@@ -66,7 +66,7 @@ func OnSocket(path string) *Client {
 func AtURL(address string) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("%q is not the address of a radar page: give the one that the log of the collector tells, such as http://localhost:55690/TOKEN/",
+		return nil, fmt.Errorf("%q is not the address of a radar page: give the one that the log of the collector tells, such as http://127.0.0.1:55690/TOKEN/",
 			text.Clean(address, maxText))
 	}
 	if !strings.HasSuffix(base.Path, "/") {
@@ -104,7 +104,7 @@ func (c *Client) View(ctx context.Context) (radar.View, error) {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxView))
 	if err != nil {
-		return radar.View{}, fmt.Errorf("read the view of %s: %w", c.Where(), err)
+		return radar.View{}, fmt.Errorf("read the view of %s: %w", c.Where(), foreign{err})
 	}
 	return c.decode(body)
 }
@@ -112,7 +112,7 @@ func (c *Client) View(ctx context.Context) (radar.View, error) {
 func (c *Client) decode(body []byte) (radar.View, error) {
 	var view radar.View
 	if err := json.Unmarshal(body, &view); err != nil {
-		return radar.View{}, fmt.Errorf("what %s answers is no view of a radar: %w", c.Where(), err)
+		return radar.View{}, fmt.Errorf("what %s answers is no view of a radar: %w", c.Where(), foreign{err})
 	}
 	clean(&view)
 	return view, nil

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -74,6 +75,29 @@ func TestTextsAreCleaned(t *testing.T) {
 	assert.Equal(t, 7, *view.Queues.Processes[0].Rank)
 	assert.Equal(t, map[string]uint64{"\uFFFD]0;title\uFFFD\uFFFD31m\uFFFD": 3}, view.Books.Lost)
 	assert.Contains(t, view.Queues.Troubles[0].Cause, "title")
+}
+
+// Nor does it in an error, also where that quotes what is no header, or no number.
+func TestErrorsAreCleaned(t *testing.T) {
+	const answer = "HTTP/1.1 200 OK\r\n"
+	for name, sent := range map[string]string{
+		"header":  answer + hostile + "\r\n\r\n",
+		"trailer": answer + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + hostile + "\r\n\r\n",
+		"key":     answer + "\r\n" + `{"queues":{"troubles":{"\u001b]0;title\u0007":{}}}}`,
+		"number":  answer + "\r\n" + `{"at":` + strings.Repeat("1", 2*maxText) + `}`,
+	} {
+		client := OnSocket(onSocket(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_, _ = connection.Write([]byte(sent))
+				_ = connection.Close()
+			}
+		})))
+		_, err := client.View(t.Context())
+		require.Error(t, err, name)
+		assert.False(t, strings.ContainsFunc(err.Error(), unicode.IsControl), "%s: %q", name, err)
+		assert.Less(t, len(err.Error()), 2*maxText, name)
+	}
 }
 
 func TestPeerIsKnown(t *testing.T) {

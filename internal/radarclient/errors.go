@@ -22,6 +22,7 @@ func (c *Client) explain(err error) error {
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
+	err = foreign{err}
 	switch {
 	case c.socket == "":
 		return fmt.Errorf("ask the collector at %s: %w (%w)", c.Where(), ErrNotRunning, err)

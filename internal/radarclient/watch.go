@@ -24,7 +24,7 @@ func (c *Client) Watch(ctx context.Context, each func(radar.View) error) error {
 	for {
 		line, err := readLine(lines)
 		if err != nil {
-			return ended(ctx, fmt.Errorf("the collector on %s has ended: %w", c.Where(), err))
+			return ended(ctx, fmt.Errorf("the collector on %s has ended: %w", c.Where(), foreign{err}))
 		}
 		data, ok := bytes.CutPrefix(line, []byte("data: "))
 		if !ok {

@@ -1,0 +1,52 @@
+package rdmaradarextension
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Who holds connections open keeps others out for a while, and costs the agent no memory.
+func TestConnectionsAreBounded(t *testing.T) {
+	s := serve(t, func(cfg *Config) { cfg.HTTP.ReadTimeout, cfg.HTTP.ReadHeaderTimeout = time.Hour, time.Hour })
+	held := make([]net.Conn, 0, maxConnections)
+	for range maxConnections {
+		held = append(held, s.say("GET / HTTP/1.1\r\n"))
+	}
+	over := s.say("")
+	require.NoError(t, over.SetReadDeadline(time.Now().Add(20*time.Second)))
+	_, err := over.Read(make([]byte, 1))
+	require.Error(t, err)
+	assert.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the server ends it")
+
+	// Those that are held are answered, and there is room again when they end.
+	_, err = io.WriteString(held[0], "Host: evil.example\r\nConnection: close\r\n\r\n")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(held[0])
+	require.NoError(t, err)
+	assert.Contains(t, string(answer), "421 Misdirected Request")
+	for _, connection := range held {
+		require.NoError(t, connection.Close())
+	}
+	assert.Eventually(t, func() bool {
+		response, err := client().Get(s.base)
+		if err != nil {
+			return false
+		}
+		return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
+func TestHeadersAreBounded(t *testing.T) {
+	s := serve(t, nil)
+	large := s.say("GET / HTTP/1.1\r\nHost: localhost\r\nLarge: " + strings.Repeat("a", 2*maxHeader) + "\r\n\r\n")
+	answer, _ := io.ReadAll(large) // It may be reset, since not all was read.
+	assert.Contains(t, string(answer), "431 Request Header Fields Too Large")
+}
