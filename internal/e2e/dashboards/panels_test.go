@@ -148,11 +148,11 @@ func runJob(t *testing.T, prometheus *backend.Prometheus) *testbed.Collector {
 	t.Setenv("GATEWAY", strings.TrimPrefix(prometheus.URL, "http://"))
 	t.Setenv("RDMA_TOKEN", "token")
 	collector := testbed.StartCollector(t, testbed.Directory(t, 0o755), configuration(t, root))
-	require.NoError(t, collector.AwaitLine(t.Context(), "probing", 2*testbed.Patience))
 
 	// A library is probed when a program first uses it. This one goes before the job,
 	// which is to be followed from its first request.
 	simulate(t, root, "perftest-lat", "--seconds", "1.5")
+	require.NoError(t, collector.AwaitLine(t.Context(), "probing", 2*testbed.Patience))
 	simulate(t, root, "nccl", "--seconds", fmt.Sprint(jobSeconds), "--spike-us", "5000", "--spikes-per-second", "10")
 	return collector
 }
