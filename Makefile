@@ -36,15 +36,15 @@ unit: setup-unit verbsim debian-packages check-generated ## vet, generated files
 # Two tests at a time: most of a start is the kernel verifying programs, and the end
 # waits for it to let go of probes. Four at a time are a sixth faster on two CPUs, and
 # hold each other up now and then for longer than a test can bear.
-e2e: setup-demo setup-unit build verbsim image ## end to end on this host: simulated verbs workloads, the built collector, the image (root)
-	cd internal/packaging && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags image -count 1 -run TestImageTraces -timeout 5m .
+e2e: setup-demo build verbsim ## end to end on this host: simulated verbs workloads, the built collector (root)
 	packages=$$(scripts/tagged-packages.sh e2e); \
 	$(gotestsum) --format testname -- -tags e2e -count 1 -p 1 -parallel 2 -timeout 25m $$packages
 
-backends: setup-demo build verbsim ## the built collector with Jaeger and Prometheus, which are built first; rules and dashboards (root)
+backends: setup-demo setup-unit build verbsim image ## the built collector with Jaeger and Prometheus, which are built first; rules and dashboards; the image (root)
 	@internal/e2e/build.sh
 	cd internal/e2e/prometheus && CGO_ENABLED=0 go tool -modfile=../../tools/go.mod gotestsum --format testname -- -trimpath -tags backends,remove_all_sd -count 1 -timeout 20m ./...
 	cd internal/e2e && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags backends -count 1 -p 1 -timeout 20m ./...
+	cd internal/packaging && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags image -count 1 -run TestImageTraces -timeout 5m .
 
 browser: setup-browser build verbsim ## the radar page in Chromium; screenshots in out/browser (root)
 	@internal/browser/fetch.sh
