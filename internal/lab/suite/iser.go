@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/rdmaradar/rdmaradar/internal/lab/wire"
 )
 
 const (
@@ -24,16 +26,8 @@ const (
 	targetUnit    = targetGroup + "/lun/lun_0"
 	targetAddress = targetGroup + "/np/" + iserPortal
 
-	// iserUp makes the initiator's route to the target lead over the wire, as it
-	// binds to no address.
-	iserUp = `
-modprobe -a target_core_mod iscsi_target_mod ib_isert ib_iser sd_mod
-ip rule add pref 14 to ` + serverAddress + ` iif lo lookup 101
-`
-	iserDown = `
-ip rule del pref 14
-modprobe -r -a ib_iser ib_isert iscsi_target_mod
-`
+	iserUp   = "modprobe -a target_core_mod iscsi_target_mod ib_isert ib_iser sd_mod"
+	iserDown = "modprobe -r -a ib_iser ib_isert iscsi_target_mod"
 	iserNode = "iscsiadm -m node -T " + iserName + " -p " + iserPortal + " -I iser"
 )
 
@@ -91,7 +85,7 @@ func iserIsSeen(ctx context.Context, g *Guest) (string, error) {
 
 // serveDisk sets up the target.
 func serveDisk(ctx context.Context) error {
-	if err := errors.Join(runLines(ctx, iserUp), mountConfigFS(ctx, targetRoot)); err != nil {
+	if err := errors.Join(runLines(ctx, iserUp), wire.Veth().TakeUnbound(ctx), mountConfigFS(ctx, targetRoot)); err != nil {
 		return err
 	}
 	for _, s := range targetSettings {
@@ -168,5 +162,5 @@ func removeDisk(ctx context.Context) error {
 			errs = append(errs, os.Remove(s[0]))
 		}
 	}
-	return errors.Join(append(errs, runLines(ctx, iserDown))...)
+	return errors.Join(append(errs, wire.Veth().LeaveUnbound(ctx), runLines(ctx, iserDown))...)
 }

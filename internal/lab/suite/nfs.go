@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rdmaradar/rdmaradar/internal/lab/otlp"
+	"github.com/rdmaradar/rdmaradar/internal/lab/wire"
 )
 
 const (
@@ -27,13 +28,10 @@ const (
 	// file system's identity. nfsd.h of the kernel's user interface has them.
 	nfsExportFlags = "9218"
 
-	// nfsUp makes the client's route to the server, whose address is of this machine
-	// too, lead over the wire: the client binds to no address.
 	nfsUp = `
 modprobe -a nfsd rpcrdma nfsv4
 mount -t nfsd nfsd /proc/fs/nfsd
 mount -t tmpfs tmpfs ` + nfsExported + `
-ip rule add pref 14 to ` + serverAddress + ` iif lo lookup 101
 `
 	nfsMount = "mount -i -t nfs4 -o vers=4.1,proto=rdma,port=20049,sec=sys,addr=" + serverAddress +
 		",clientaddr=" + clientAddress + " " + serverAddress + ":/ " + nfsMounted
@@ -128,7 +126,7 @@ func serveNFS(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := runLines(ctx, nfsUp); err != nil {
+	if err := errors.Join(runLines(ctx, nfsUp), wire.Veth().TakeUnbound(ctx)); err != nil {
 		return err
 	}
 	_, err := os.Stat(nfsdRecovery)
@@ -160,5 +158,5 @@ func stopNFS(ctx context.Context) error {
 	for _, cache := range []string{"auth.unix.ip", "nfsd.export", "nfsd.fh"} {
 		err = errors.Join(err, os.WriteFile(rpcCache+cache+"/flush", []byte("1\n"), 0o644))
 	}
-	return errors.Join(err, runLines(ctx, "umount "+nfsExported+"\numount /proc/fs/nfsd\nip rule del pref 14"))
+	return errors.Join(err, runLines(ctx, "umount "+nfsExported+"\numount /proc/fs/nfsd"), wire.Veth().LeaveUnbound(ctx))
 }

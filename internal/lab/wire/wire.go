@@ -124,6 +124,19 @@ ip route replace SERVER dev NA src CLIENT table 10N
 ip route replace CLIENT dev NB src SERVER table 20N
 `
 
+// What goes to the server and is bound to no address crosses the wire too, as the
+// consumers in the kernel do, from TakeUnbound to LeaveUnbound.
+const (
+	takeUnbound  = "ip rule add pref 7N to SERVER iif lo lookup 10N"
+	leaveUnbound = "ip rule del pref 7N"
+)
+
+// TakeUnbound has traffic to the server that is bound to no address cross the wire.
+func (w Wire) TakeUnbound(ctx context.Context) error { return RunLines(ctx, w.lines(takeUnbound)) }
+
+// LeaveUnbound ends what TakeUnbound began.
+func (w Wire) LeaveUnbound(ctx context.Context) error { return RunLines(ctx, w.lines(leaveUnbound)) }
+
 // lines are command lines with the names of the wire in them.
 func (w Wire) lines(of string) string {
 	return strings.NewReplacer(
