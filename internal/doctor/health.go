@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -29,11 +30,15 @@ const (
 
 // CheckHealth looks at devices, ports and PCIe links, and whether a collector traces,
 // which is told and decides nothing: a node is not to be drained because nobody watches.
-// Nor is it for settings such as ACS, which all nodes of a fleet have alike.
-func (s *System) CheckHealth(ctx context.Context) Health {
+// Nor is it for settings such as ACS, which all nodes of a fleet have alike. Where nothing
+// can be seen of devices, that is an error.
+func (s *System) CheckHealth(ctx context.Context) (Health, error) {
+	if !s.exists("sys/class") {
+		return Health{}, errors.New("no sysfs is mounted at /sys, in which devices are: run this on the host, or mount it")
+	}
 	return judgeHealth(Run(ctx, []Check{
 		{devicesName, s.checkDevices}, {pcieName, s.checkLinks}, {"collector", func(context.Context) []Finding { return tracedShortly(s.view()) }},
-	}))
+	})), nil
 }
 
 // tracedShortly says in a few words whether a collector traces.

@@ -156,7 +156,8 @@ func TestHealthOfRecordedMachines(t *testing.T) {
 	for tree, healthy := range map[string]bool{
 		fabrictest.TwoSockets: false, fabrictest.SingleRoCE: true, fabrictest.SoftRoCE: true, fabrictest.NoRDMA: true, fabrictest.Bond: true,
 	} {
-		h := machine(t, tree, noCollector{}).CheckHealth(t.Context())
+		h, err := machine(t, tree, noCollector{}).CheckHealth(t.Context())
+		require.NoError(t, err)
 		assert.Equal(t, healthy, h.Healthy(), "%s: %v", tree, h)
 	}
 }
@@ -173,6 +174,15 @@ func TestHealthIsNotOfSettings(t *testing.T) {
 		return inventory{devices: []fabric.DeviceDetail{d}, gpus: []fabric.PCIDevice{{}}}, nil
 	}
 	require.Equal(t, Warning, worst(s.checkPCIe(t.Context())))
-	h := s.CheckHealth(t.Context())
+	h, err := s.CheckHealth(t.Context())
+	require.NoError(t, err)
 	assert.Empty(t, h.Faults)
+}
+
+// A container without sysfs shows nothing of its node: that is not healthy, nor is it not.
+func TestHealthOfWhatCannotBeSeen(t *testing.T) {
+	s := machine(t, fabrictest.SingleRoCE, noCollector{})
+	require.NoError(t, os.RemoveAll(filepath.Join(s.root, "sys")))
+	_, err := s.CheckHealth(t.Context())
+	assert.ErrorContains(t, err, "no sysfs is mounted at /sys")
 }
