@@ -55,10 +55,14 @@ func tracedShortly(view radar.View, err error) []Finding {
 
 func judgeHealth(report Report) Health {
 	h := Health{NotReached: report.NotReached}
+	active := slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Check == devicesName && f.Level == OK })
 	for _, f := range report.Findings {
 		switch {
 		case f.Level >= Warning:
 			h.Faults = append(h.Faults, f.What)
+		case f.Check == devicesName && !active:
+			// That there is no device is well on a node without, and to be read on others.
+			h.Said = append(h.Said, f.What)
 		case f.Check == "collector" || f.Level == OK && f.Check == devicesName:
 			h.Said = append(h.Said, f.What)
 		}

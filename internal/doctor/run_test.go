@@ -134,7 +134,8 @@ func TestHealth(t *testing.T) {
 	}{
 		"well":        {Report{Findings: []Finding{{Check: "devices", What: "8 devices"}, {Check: "pcie", What: "fast"}, {Check: "collector", What: "traced"}}}, true, "healthy: 8 devices; traced\n"},
 		"not watched": {Report{Findings: []Finding{{Check: "devices", What: "8 devices"}, {Check: "collector", Level: Note, What: "no collector answers"}}}, true, "healthy: 8 devices; no collector answers\n"},
-		"spare port":  {Report{Findings: []Finding{{Check: "devices", Level: Note, What: "port 2 is DOWN"}}}, true, "healthy\n"},
+		"spare port":  {Report{Findings: []Finding{{Check: "devices", What: "2 devices"}, {Check: "devices", Level: Note, What: "port 2 is DOWN"}}}, true, "healthy: 2 devices\n"},
+		"no device":   {Report{Findings: []Finding{{Check: "devices", Level: Note, What: "no RDMA device"}}}, true, "healthy: no RDMA device\n"},
 		"degraded":    {Report{Findings: []Finding{{Check: "devices", What: "8 devices"}, {Check: "pcie", Level: Warning, What: "mlx5_3: narrow"}}}, false, "not healthy: mlx5_3: narrow\n"},
 		"hangs":       {Report{NotReached: []string{"devices", "pcie"}}, false, "not healthy: reading the devices did not end in time: a driver or its firmware does not answer; not reached: devices, pcie\n"},
 		"collector hangs": {
