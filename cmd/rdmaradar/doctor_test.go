@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -104,6 +105,17 @@ func TestNodeHealthThatIsInterrupted(t *testing.T) {
 	assert.Equal(t, exitNotSeen, exit.status)
 	require.ErrorContains(t, exit, "ended by a signal")
 	assert.Empty(t, out.String())
+}
+
+func TestNodeHealthThatCannotBePrinted(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer func() { _ = full.Close() }()
+	look := exec.Command("echo", "healthy")
+	exit := (*exitError)(nil)
+	require.ErrorAs(t, nodeHealth(t.Context(), look, full), &exit)
+	_ = look.Wait()
+	assert.Equal(t, exitNotSeen, exit.status)
 }
 
 func TestEnding(t *testing.T) {

@@ -36,11 +36,14 @@ const (
 // errTooLate is that who looks has not ended: a driver that does not answer is a fault.
 var errTooLate = errors.New("who looks did not end in time: a driver or a file system does not answer")
 
-// lookAtHealth prints the line. It is run in a process of its own.
+// lookAtHealth prints the line, none where it sees nothing. It is run in a process of its own.
 func lookAtHealth(ctx context.Context, collector doctor.Collector, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	health := doctor.New(ctx, collector).CheckHealth(ctx)
+	health, err := doctor.New(ctx, collector).CheckHealth(ctx)
+	if err != nil {
+		return err
+	}
 	return doctor.WriteHealth(out, &health)
 }
 
@@ -57,7 +60,8 @@ func nodeHealth(ctx context.Context, look *exec.Cmd, out io.Writer) error {
 		return &exitError{exitNotSeen, fmt.Errorf("nothing was seen of this node: %w", err)}
 	}
 	if _, err := io.WriteString(out, line); err != nil {
-		return err
+		// A full disk below a log is no fault of the NICs.
+		return &exitError{exitNotSeen, fmt.Errorf("print the health of this node: %w", err)}
 	}
 	if !strings.HasPrefix(line, healthy) {
 		return &exitError{status: exitUnhealthy}

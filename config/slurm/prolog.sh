@@ -42,7 +42,8 @@ main() {
 		return 0
 	fi
 	[[ $status == 0 ]] && return 0
-	if ((${#lines[@]} < 2)) || [[ $status == 12[67] ]]; then
+	# 1 with a line is a node that is not fit; all else is the check's own end.
+	if ((${#lines[@]} < 2)) || [[ $status != 1 ]]; then
 		echo "rdmaradar: the check of this node could not run, status $status" >&2
 		return 0
 	fi

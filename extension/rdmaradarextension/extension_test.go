@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -345,6 +346,23 @@ func TestStreamsAreBounded(t *testing.T) {
 		next(t, s.stream())
 	}
 	assert.Equal(t, http.StatusServiceUnavailable, s.ask(http.MethodGet, s.base+"events", "").status)
+}
+
+func TestViewsAreBounded(t *testing.T) {
+	s := newSource(func() *radar.State { return nil }, nil)
+	status := func() int {
+		response := httptest.NewRecorder()
+		s.serveView(response, httptest.NewRequest(http.MethodGet, "/view", nil))
+		return response.Code
+	}
+	for range maxViewers {
+		s.views <- struct{}{}
+	}
+	assert.Equal(t, http.StatusServiceUnavailable, status())
+	<-s.views
+	for range 2 {
+		assert.Equal(t, http.StatusOK, status(), "each gives its place back")
+	}
 }
 
 func TestShutdownEndsStreams(t *testing.T) {

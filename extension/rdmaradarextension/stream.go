@@ -20,7 +20,8 @@ const (
 	overlap = 20 * time.Second
 	// writeLimit is how long one view may take to be sent.
 	writeLimit = 10 * time.Second
-	// maxViewers bounds the streams at once.
+	// maxViewers bounds the streams at once, and the single views: of 30,000 queues one has
+	// 10 MiB, which are held until a slow reader has them.
 	maxViewers = 16
 )
 
@@ -30,8 +31,8 @@ type source struct {
 	current func() *radar.State
 	// closing ends the streams.
 	closing <-chan struct{}
-	// places has one for each stream.
-	places chan struct{}
+	// places has one for each stream, views one for each single view.
+	places, views chan struct{}
 
 	mu   sync.Mutex
 	made time.Time
@@ -41,7 +42,7 @@ type source struct {
 }
 
 func newSource(current func() *radar.State, closing <-chan struct{}) *source {
-	return &source{current: current, closing: closing, places: make(chan struct{}, maxViewers)}
+	return &source{current: current, closing: closing, places: make(chan struct{}, maxViewers), views: make(chan struct{}, maxViewers)}
 }
 
 // view is the view of a state, which may be nil.
@@ -54,6 +55,10 @@ func view(state *radar.State, now time.Time, since int64) radar.View {
 
 // serveView answers with the view of this moment, all of it.
 func (s *source) serveView(w http.ResponseWriter, r *http.Request) {
+	if !take(s.views, w) {
+		return
+	}
+	defer func() { <-s.views }()
 	w.Header().Set("Content-Type", "application/json")
 	if r.Method == http.MethodHead {
 		return
@@ -64,13 +69,10 @@ func (s *source) serveView(w http.ResponseWriter, r *http.Request) {
 
 // serveEvents sends a view each second, as server-sent events.
 func (s *source) serveEvents(w http.ResponseWriter, r *http.Request) {
-	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
-	default:
-		http.Error(w, "too many look at this page already: close one", http.StatusServiceUnavailable)
+	if !take(s.places, w) {
 		return
 	}
+	defer func() { <-s.places }()
 	w.Header().Set("Content-Type", "text/event-stream")
 	if r.Method == http.MethodHead {
 		return
@@ -90,6 +92,17 @@ func (s *source) serveEvents(w http.ResponseWriter, r *http.Request) {
 		case <-s.closing:
 			return
 		}
+	}
+}
+
+// take takes a place, and says so where there is none.
+func take(places chan struct{}, w http.ResponseWriter) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+		http.Error(w, "too many look at this page already: close one", http.StatusServiceUnavailable)
+		return false
 	}
 }
 

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -30,11 +31,15 @@ const (
 // CheckHealth looks at devices, ports and PCIe links, and whether a collector traces,
 // which is told and decides nothing: a node is not to be drained because nobody watches.
 // Nor is it for settings such as ACS, which all nodes of a fleet have alike, for a port
-// that is slower than another, or for a link that may be saving power.
-func (s *System) CheckHealth(ctx context.Context) Health {
+// that is slower than another, or for a link that may be saving power. Where nothing can
+// be seen of devices, that is an error.
+func (s *System) CheckHealth(ctx context.Context) (Health, error) {
+	if !s.exists("sys/class") {
+		return Health{}, errors.New("no sysfs is mounted at /sys, in which devices are: run this on the host, or mount it")
+	}
 	return judgeHealth(Run(ctx, []Check{
 		{devicesName, s.checkPorts}, {pcieName, s.checkLanes}, {"collector", func(context.Context) []Finding { return tracedShortly(s.view()) }},
-	}))
+	})), nil
 }
 
 // tracedShortly says in a few words whether a collector traces.
@@ -51,10 +56,14 @@ func tracedShortly(view radar.View, err error) []Finding {
 
 func judgeHealth(report Report) Health {
 	h := Health{NotReached: report.NotReached}
+	active := slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Check == devicesName && f.Level == OK })
 	for _, f := range report.Findings {
 		switch {
 		case f.Level >= Warning:
 			h.Faults = append(h.Faults, f.What)
+		case f.Check == devicesName && !active:
+			// That there is no device is well on a node without, and to be read on others.
+			h.Said = append(h.Said, f.What)
 		case f.Check == "collector" || f.Level == OK && f.Check == devicesName:
 			h.Said = append(h.Said, f.What)
 		}

@@ -11,6 +11,8 @@ import (
 // kernelFacts are what the kernel is and has.
 type kernelFacts struct {
 	release, architecture string
+	// sysfs says that it is mounted.
+	sysfs bool
 	// types says that it has its own type information (BTF).
 	types bool
 	// coreModule says that the RDMA core is loaded as a module, coreTypes that there is
@@ -21,7 +23,7 @@ type kernelFacts struct {
 func (s *System) checkKernel(context.Context) []Finding {
 	return judgeKernel(kernelFacts{
 		release: s.release(), architecture: runtime.GOARCH,
-		types: s.exists("sys/kernel/btf/vmlinux"),
+		sysfs: s.exists("sys/class"), types: s.exists("sys/kernel/btf/vmlinux"),
 		// What is built in has no such file, and its types are the kernel's.
 		coreModule: s.exists("sys/module/ib_core/initstate"), coreTypes: s.exists("sys/kernel/btf/ib_core"),
 	})
@@ -38,7 +40,13 @@ func judgeKernel(f kernelFacts) []Finding {
 			Do: "Boot a newer kernel.",
 		})
 	}
-	if !f.types {
+	switch {
+	case !f.sysfs:
+		findings = append(findings, Finding{
+			Level: Problem, What: "no sysfs is mounted at /sys", Means: "Tracing does not start, and nothing is known of devices.",
+			Do: "Run this on the host, or mount its /sys.",
+		})
+	case !f.types:
 		findings = append(findings, Finding{
 			Level: Problem, What: "the kernel has no type information: /sys/kernel/btf/vmlinux is not there",
 			Means: "Tracing does not start.", Do: "Boot a kernel with CONFIG_DEBUG_INFO_BTF, as those of distributions from 5.15 on are.",

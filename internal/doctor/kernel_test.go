@@ -11,7 +11,7 @@ import (
 )
 
 func TestKernel(t *testing.T) {
-	good := kernelFacts{release: "6.12.95-amd64", architecture: "amd64", types: true, coreModule: true, coreTypes: true}
+	good := kernelFacts{release: "6.12.95-amd64", architecture: "amd64", sysfs: true, types: true, coreModule: true, coreTypes: true}
 	for name, test := range map[string]struct {
 		change func(*kernelFacts)
 		want   []expected
@@ -20,6 +20,7 @@ func TestKernel(t *testing.T) {
 		"core not there": {func(f *kernelFacts) { f.coreModule, f.coreTypes = false, false }, []expected{{OK, "has type information |"}}},
 		"old":            {func(f *kernelFacts) { f.release = "5.14.0-427.el9" }, []expected{{Problem, "5.15 or newer"}}},
 		"no types":       {func(f *kernelFacts) { f.types = false }, []expected{{Problem, "CONFIG_DEBUG_INFO_BTF"}}},
+		"no sysfs":       {func(f *kernelFacts) { f.sysfs, f.types = false, false }, []expected{{Problem, "mounted at /sys"}}},
 		"OFED":           {func(f *kernelFacts) { f.coreTypes = false }, []expected{{Warning, "CQ numbers, addresses"}}},
 		"arm64":          {func(f *kernelFacts) { f.architecture = "arm64" }, []expected{{OK, "new enough"}, {Note, "has not been executed"}}},
 		"unknown":        {func(f *kernelFacts) { f.release = "" }, []expected{{Unknown, "cannot be read"}}},

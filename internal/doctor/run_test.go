@@ -134,7 +134,8 @@ func TestHealth(t *testing.T) {
 	}{
 		"well":        {Report{Findings: []Finding{{Check: "devices", What: "8 devices"}, {Check: "pcie", What: "fast"}, {Check: "collector", What: "traced"}}}, true, "healthy: 8 devices; traced\n"},
 		"not watched": {Report{Findings: []Finding{{Check: "devices", What: "8 devices"}, {Check: "collector", Level: Note, What: "no collector answers"}}}, true, "healthy: 8 devices; no collector answers\n"},
-		"spare port":  {Report{Findings: []Finding{{Check: "devices", Level: Note, What: "port 2 is DOWN"}}}, true, "healthy\n"},
+		"spare port":  {Report{Findings: []Finding{{Check: "devices", What: "2 devices"}, {Check: "devices", Level: Note, What: "port 2 is DOWN"}}}, true, "healthy: 2 devices\n"},
+		"no device":   {Report{Findings: []Finding{{Check: "devices", Level: Note, What: "no RDMA device"}}}, true, "healthy: no RDMA device\n"},
 		"degraded":    {Report{Findings: []Finding{{Check: "devices", What: "8 devices"}, {Check: "pcie", Level: Warning, What: "mlx5_3: narrow"}}}, false, "not healthy: mlx5_3: narrow\n"},
 		"hangs":       {Report{NotReached: []string{"devices", "pcie"}}, false, "not healthy: reading the devices did not end in time: a driver or its firmware does not answer; not reached: devices, pcie\n"},
 		"collector hangs": {
@@ -156,7 +157,8 @@ func TestHealthOfRecordedMachines(t *testing.T) {
 	for tree, healthy := range map[string]bool{
 		fabrictest.TwoSockets: false, fabrictest.SingleRoCE: true, fabrictest.SoftRoCE: true, fabrictest.NoRDMA: true, fabrictest.Bond: true,
 	} {
-		h := machine(t, tree, noCollector{}).CheckHealth(t.Context())
+		h, err := machine(t, tree, noCollector{}).CheckHealth(t.Context())
+		require.NoError(t, err)
 		assert.Equal(t, healthy, h.Healthy(), "%s: %v", tree, h)
 	}
 }
@@ -173,7 +175,8 @@ func TestHealthIsNotOfSettings(t *testing.T) {
 		return inventory{devices: []fabric.DeviceDetail{d}, gpus: []fabric.PCIDevice{{}}}, nil
 	}
 	require.Equal(t, Warning, worst(s.checkPCIe(t.Context())))
-	h := s.CheckHealth(t.Context())
+	h, err := s.CheckHealth(t.Context())
+	require.NoError(t, err)
 	assert.Empty(t, h.Faults)
 }
 
@@ -195,7 +198,16 @@ func TestHealthIsNotOfWhatMayBeMeant(t *testing.T) {
 		s.inventory = func() (inventory, error) { return inventory{devices: []fabric.DeviceDetail{d, storage}}, nil }
 		assert.Equal(t, Warning, worst(s.checkDevices(t.Context())), name)
 		assert.Equal(t, Warning, worst(s.checkPCIe(t.Context())), name)
-		h := s.CheckHealth(t.Context())
+		h, err := s.CheckHealth(t.Context())
+		require.NoError(t, err)
 		assert.Equal(t, test.healthy, h.Healthy(), "%s: %v", name, h)
 	}
+}
+
+// A container without sysfs shows nothing of its node: that is not healthy, nor is it not.
+func TestHealthOfWhatCannotBeSeen(t *testing.T) {
+	s := machine(t, fabrictest.SingleRoCE, noCollector{})
+	require.NoError(t, os.RemoveAll(filepath.Join(s.root, "sys")))
+	_, err := s.CheckHealth(t.Context())
+	assert.ErrorContains(t, err, "no sysfs is mounted at /sys")
 }

@@ -65,7 +65,7 @@ func TestPrologDrainsANodeThatIsNotFit(t *testing.T) {
 // What a line holds is data: it does not become more lines, or words of a command.
 func TestPrologPassesTheReasonOn(t *testing.T) {
 	t.Parallel()
-	_, _, drained := prolog(t, `printf 'a $(touch /tmp/x) "b" \033[1m; c\nsecond\n'; exit 3`)
+	_, _, drained := prolog(t, `printf 'a $(touch /tmp/x) "b" \033[1m; c\nsecond\n'; exit 1`)
 	assert.Equal(t, "Reason=rdmaradar: a $(touch /tmp/x) \"b\"  [1m; c", drained[strings.Index(drained, "Reason="):])
 	_, _, drained = prolog(t, `printf 'x%.0s' $(seq 1000); echo; exit 1`)
 	assert.Len(t, drained[strings.Index(drained, "Reason="):], len("Reason=rdmaradar: ")+200)
@@ -77,6 +77,8 @@ func TestPrologLetsJobsStartWithoutAnAnswer(t *testing.T) {
 	for name, check := range map[string]string{
 		"it is not installed":      "",
 		"it crashes":               "exit 2",
+		"it crashes later":         "echo 'healthy: 8 devices'; kill -SEGV $$",
+		"it is called wrongly":     "echo 'Usage: '; exit 64",
 		"it hangs":                 "exec sleep 60",
 		"it hangs after a line":    "echo 'looking'; exec sleep 60",
 		"what it started hangs on": "sleep 60 & wait",

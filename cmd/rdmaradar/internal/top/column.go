@@ -107,12 +107,22 @@ func widthOf(all []column, least bool) int {
 
 // cell fills the width of a column.
 func (c *column) cell(content string) string {
-	content = ansi.Truncate(content, c.most, "…")
+	content = truncate(content, c.most)
 	space := strings.Repeat(" ", c.most-ansi.StringWidth(content))
 	if c.left {
 		return content + space
 	}
 	return space + content
+}
+
+// truncate cuts a text off at a width. ansi.Truncate measures some characters of several
+// code points, such as "#" with U+FE0F, narrower than ansi.StringWidth does.
+func truncate(content string, width int) string {
+	cut := ansi.Truncate(content, width, "…")
+	for room := width - 1; ansi.StringWidth(cut) > width && room >= 0; room-- {
+		cut = ansi.Truncate(content, room, "…")
+	}
+	return cut
 }
 
 // line is a row, or the titles, without space at its end and cut off at the width, 0 for
