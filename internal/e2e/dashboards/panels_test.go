@@ -150,21 +150,25 @@ func runJob(t *testing.T, prometheus *backend.Prometheus) *testbed.Collector {
 	collector := testbed.StartCollector(t, testbed.Directory(t, 0o755), configuration(t, root))
 
 	// A library is probed when a program first uses it. This one goes before the job,
-	// which is to be followed from its first request.
-	simulate(t, root, "perftest-lat", "--seconds", "1.5")
+	// which is to be followed from its first request, and stays until it was met: the
+	// collector is ready before it has attached what meets it.
+	first := simulate(t, root, "perftest-lat", "--seconds", "0")
 	require.NoError(t, collector.AwaitLine(t.Context(), "probing", 2*testbed.Patience))
-	simulate(t, root, "nccl", "--seconds", fmt.Sprint(jobSeconds), "--spike-us", "5000", "--spikes-per-second", "10")
+	first.Stop()
+	require.NoError(t, first.Wait())
+	require.NoError(t, simulate(t, root, "nccl", "--seconds", fmt.Sprint(jobSeconds), "--spike-us", "5000", "--spikes-per-second", "10").Wait())
 	return collector
 }
 
-// simulate runs a simulated workload to its end.
-func simulate(t *testing.T, root string, arguments ...string) {
+// simulate starts a simulated workload.
+func simulate(t *testing.T, root string, arguments ...string) *launch.Child {
 	t.Helper()
 	arguments = append([]string{"-n", "-15", testbed.Built(t, "verbsim", "verbsim")}, arguments...)
 	arguments = append(arguments, "--device", simulated, "--sysroot", root, "--provider", testbed.Built(t, "libverbsim-rdmav34.so", "verbsim"))
 	job, err := launch.Start(t.Context(), filepath.Join(t.TempDir(), "job.log"), "nice", arguments...)
 	require.NoError(t, err)
-	require.NoError(t, job.Wait())
+	t.Cleanup(job.Stop)
+	return job
 }
 
 // configuration is config/prometheus.yaml for a node that is made up and a
