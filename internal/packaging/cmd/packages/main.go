@@ -32,17 +32,13 @@ func run(repository, binaries, out string) error {
 	if err != nil {
 		return err
 	}
-	descriptions, err := described(repository)
-	if err != nil {
-		return err
-	}
 	notices, err := os.MkdirTemp("", "notices")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(notices) }()
 	packages := packaging.Packages{Repository: repository, Binaries: binaries, Notices: notices, Version: version, Time: when}
-	for _, description := range descriptions {
+	for _, description := range []string{"otelcol-rdma", "rdmaradar"} {
 		text, err := packaging.Notices(filepath.Join(binaries, description))
 		if err != nil {
 			return err
@@ -59,14 +55,4 @@ func run(repository, binaries, out string) error {
 		}
 	}
 	return nil
-}
-
-// described returns the packages to make. The command rdmaradar has one where the
-// sources have the command.
-func described(repository string) ([]string, error) {
-	_, err := os.Stat(filepath.Join(repository, "cmd", "rdmaradar"))
-	if os.IsNotExist(err) {
-		return []string{"otelcol-rdma"}, nil
-	}
-	return []string{"otelcol-rdma", "rdmaradar"}, err
 }
