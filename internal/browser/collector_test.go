@@ -5,6 +5,7 @@ package browser
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -60,9 +61,10 @@ func startCollector(t *testing.T, root, errorMode string, by ...string) string {
 	port := testbed.FreePort(t)
 	text := fmt.Sprintf(collectorConfig, root, device, errorMode, filepath.Join(dir, "out.jsonl"), port, token)
 	collector := testbed.StartCollector(t, dir, text, by...)
-	url := fmt.Sprintf("http://localhost:%d/%s/", port, token)
-	require.Contains(t, collector.Log(t), url, "the log tells where the page is")
-	return url
+	// The host is the address that is listened on, and which one that is has the machine to say.
+	url := fmt.Sprintf(`http://[^/"]+:%d/%s/`, port, token)
+	require.Regexp(t, url, collector.Log(t), "the log tells where the page is")
+	return regexp.MustCompile(url).FindString(collector.Log(t))
 }
 
 // startJob runs a simulated job under a hostile name and returns where it writes
