@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/extension"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
@@ -18,8 +21,12 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/radar"
 )
 
-// endLimit is how long what is being served may go on after the end.
-const endLimit = 2 * time.Second
+const (
+	// endLimit is how long what is being served may go on after the end.
+	endLimit = 2 * time.Second
+	// openAgain is how often it is tried to listen where somebody else does.
+	openAgain = 2 * time.Second
+)
 
 // radarExtension serves the page.
 type radarExtension struct {
@@ -31,6 +38,8 @@ type radarExtension struct {
 	// which otherwise last as long as somebody looks.
 	servers []*running
 	closing context.CancelFunc
+	// opening is what waits for the endpoint to become free.
+	opening sync.WaitGroup
 
 	mu    sync.Mutex
 	shown *radar.State
@@ -44,13 +53,6 @@ func newRadar(cfg *Config, settings extension.Settings, token string) *radarExte
 
 // Start serves the page. There need not be a receiver, now or later.
 func (e *radarExtension) Start(ctx context.Context, host component.Host) error {
-	if e.cfg.onSocket() {
-		removeStale(ctx, e.cfg.HTTP.NetAddr.Endpoint)
-	}
-	listener, err := e.cfg.HTTP.ToListener(ctx)
-	if err != nil {
-		return e.cannotListen(err)
-	}
 	streaming, closing := context.WithCancel(context.Background())
 	telemetry := e.settings.TelemetrySettings
 	// Spans of the server would carry the path, and in it the token.
@@ -63,15 +65,67 @@ func (e *radarExtension) Start(ctx context.Context, host component.Host) error {
 	server, err := e.cfg.HTTP.ToServer(ctx, host.GetExtensions(), telemetry, handler)
 	if err != nil {
 		closing()
-		return errors.Join(fmt.Errorf("set up the server of the radar page: %w", err), listener.Close())
+		return fmt.Errorf("set up the server of the radar page: %w", err)
+	}
+	err = e.open(ctx, server, host)
+	taken := errors.Is(err, syscall.EADDRINUSE)
+	if err != nil && !taken {
+		closing()
+		return e.cannotListen(err)
 	}
 	e.closing = closing
-	e.serve(server, listener, host)
-	e.settings.Logger.Info("The radar page is served; its URL is a secret.", e.where(listener.Addr())...)
 	if e.cfg.Socket != "" {
 		e.serveSocket(ctx, pages, host)
 	}
+	if taken {
+		e.report(host, componentstatus.NewRecoverableErrorEvent(e.cannotListen(err)))
+		e.opening.Go(func() { e.openLater(streaming, server, host) })
+	}
 	return nil
+}
+
+// open listens where the page is to be, and serves it.
+func (e *radarExtension) open(ctx context.Context, server *http.Server, host component.Host) error {
+	if e.cfg.onSocket() {
+		removeStale(ctx, e.cfg.HTTP.NetAddr.Endpoint)
+	}
+	listener, err := e.cfg.HTTP.ToListener(ctx)
+	if err != nil {
+		return err
+	}
+	e.serve(server, listener, host)
+	e.settings.Logger.Info("The radar page is served; its URL is a secret.", e.where(listener.Addr())...)
+	return nil
+}
+
+// openLater tries again until the endpoint is free. Anybody on the node may listen on a
+// port: that must not keep the collector from its work.
+func (e *radarExtension) openLater(ctx context.Context, server *http.Server, host component.Host) {
+	again := time.NewTicker(openAgain)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+		switch err := e.open(ctx, server, host); {
+		case err == nil:
+			e.report(host, componentstatus.NewEvent(componentstatus.StatusOK))
+			return
+		case !errors.Is(err, syscall.EADDRINUSE):
+			e.report(host, componentstatus.NewPermanentErrorEvent(e.cannotListen(err)))
+			return
+		}
+	}
+}
+
+// report tells the log and the collector how the page is.
+func (e *radarExtension) report(host component.Host, status *componentstatus.Event) {
+	if err := status.Err(); err != nil {
+		e.settings.Logger.Warn("The radar page is not served.", zap.Error(err))
+	}
+	componentstatus.ReportStatus(host, status)
 }
 
 // cannotListen says what to do about it.
@@ -83,7 +137,7 @@ func (e *radarExtension) cannotListen(err error) error {
 	if e.cfg.onSocket() {
 		another = "path"
 	}
-	return fmt.Errorf("listen on endpoint %s for the radar page: %w; set endpoint to another %s, or remove the extension",
+	return fmt.Errorf("listen on endpoint %s for the radar page: %w; free it, set endpoint to another %s, or remove the extension",
 		e.cfg.HTTP.NetAddr.Endpoint, err, another)
 }
 
@@ -118,6 +172,7 @@ func (e *radarExtension) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	e.closing()
+	e.opening.Wait()
 	// The collector sets no limit, and one who reads or writes slowly must not hold up
 	// its end or the reload of its configuration.
 	ctx, cancel := context.WithTimeout(ctx, endLimit)

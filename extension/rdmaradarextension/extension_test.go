@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/config/configauth"
 	"go.opentelemetry.io/collector/config/confighttp"
@@ -377,16 +378,62 @@ func TestShutdownEndsStreams(t *testing.T) {
 	require.NoError(t, s.Shutdown(t.Context()), "it may be called twice")
 }
 
+// statusHost remembers what is reported of the component.
+type statusHost struct {
+	component.Host
+	events chan *componentstatus.Event
+}
+
+func (h statusHost) Report(event *componentstatus.Event) { h.events <- event }
+
+// waiting starts a second extension where another listens, and returns what it reports
+// and logs.
+func waiting(t *testing.T, change func(*Config)) (*statusHost, *observer.ObservedLogs) {
+	t.Helper()
+	core, logs := observer.New(zap.InfoLevel)
+	settings := extensiontest.NewNopSettings(metadata.Type)
+	settings.Logger = zap.New(core)
+	cfg := createDefaultConfig().(*Config)
+	change(cfg)
+	second, err := NewFactory().Create(t.Context(), settings, cfg)
+	require.NoError(t, err)
+	host := &statusHost{componenttest.NewNopHost(), make(chan *componentstatus.Event, 10)}
+	require.NoError(t, second.Start(t.Context(), host), "the collector goes on without the page")
+	t.Cleanup(func() { assert.NoError(t, second.Shutdown(context.WithoutCancel(t.Context()))) })
+	return host, logs
+}
+
+// Anybody may listen on the port. The page waits for it, and the collector does not.
 func TestPortThatIsTaken(t *testing.T) {
 	s := serve(t, nil)
-	cfg := createDefaultConfig().(*Config)
-	cfg.HTTP.NetAddr.Endpoint = strings.Trim(strings.TrimPrefix(s.origin(), "http://"), "/")
-	second, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), cfg)
+	address := strings.Trim(strings.TrimPrefix(s.origin(), "http://"), "/")
+	host, logs := waiting(t, func(cfg *Config) {
+		cfg.HTTP.NetAddr.Endpoint, cfg.Socket = address, filepath.Join(t.TempDir(), "radar.sock")
+	})
+	event := <-host.events
+	assert.Equal(t, componentstatus.StatusRecoverableError, event.Status())
+	require.ErrorContains(t, event.Err(), address)
+	require.ErrorContains(t, event.Err(), "set endpoint to another port")
+	assert.Equal(t, 1, logs.FilterMessageSnippet("is not served").Len())
+	assert.Zero(t, logs.FilterFieldKey("url").Len(), "the URL would be another's")
+	assert.Equal(t, 1, logs.FilterMessageSnippet("on a socket too").Len())
+	require.NoError(t, s.Shutdown(t.Context()))
+	assert.Equal(t, componentstatus.StatusOK, (<-host.events).Status())
+	require.Equal(t, 1, logs.FilterFieldKey("url").Len())
+	url := logs.FilterFieldKey("url").All()[0].ContextMap()["url"].(string)
+	response, err := client().Get(url)
 	require.NoError(t, err)
-	err = second.Start(t.Context(), componenttest.NewNopHost())
-	require.ErrorContains(t, err, cfg.HTTP.NetAddr.Endpoint)
-	require.ErrorContains(t, err, "set endpoint to another port")
-	require.NoError(t, second.Shutdown(t.Context()))
+	defer func() { _ = response.Body.Close() }()
+	assert.Equal(t, http.StatusOK, response.StatusCode)
+}
+
+// It may be over before the port is free.
+func TestPortThatStaysTaken(t *testing.T) {
+	s := serve(t, nil)
+	host, _ := waiting(t, func(cfg *Config) {
+		cfg.HTTP.NetAddr.Endpoint = strings.Trim(strings.TrimPrefix(s.origin(), "http://"), "/")
+	})
+	assert.Equal(t, componentstatus.StatusRecoverableError, (<-host.events).Status())
 }
 
 // Who may read a file of the collector's user may ask without a port.
@@ -417,11 +464,8 @@ func TestSocketThatIsLeft(t *testing.T) {
 		cfg.HTTP.NetAddr.Transport, cfg.HTTP.NetAddr.Endpoint = confignet.TransportTypeUnix, path
 	}
 	serve(t, onSocket)
-	cfg := createDefaultConfig().(*Config)
-	onSocket(cfg)
-	second, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), cfg)
-	require.NoError(t, err)
-	require.ErrorContains(t, second.Start(t.Context(), componenttest.NewNopHost()), "set endpoint to another path")
+	host, _ := waiting(t, onSocket)
+	require.ErrorContains(t, (<-host.events).Err(), "set endpoint to another path")
 }
 
 func TestCertificateThatIsMissing(t *testing.T) {
