@@ -33,8 +33,12 @@ const (
 	exitNotSeen = 2
 )
 
-// errTooLate is that who looks has not ended: a driver that does not answer is a fault.
-var errTooLate = errors.New("who looks did not end in time: a driver or a file system does not answer")
+// errHeld is that who looks has not ended because the kernel holds it, which is a fault;
+// errTooLate is that it has not for want of a processor or of memory, which is none.
+var (
+	errHeld    = errors.New("who looks did not end in time: a driver or a file system does not answer")
+	errTooLate = errors.New("who looks did not end in time, and the kernel does not hold it: the node is too busy")
+)
 
 // lookAtHealth prints the line, none where it sees nothing. It is run in a process of its own.
 func lookAtHealth(ctx context.Context, collector doctor.Collector, out io.Writer) error {
@@ -54,7 +58,7 @@ func nodeHealth(ctx context.Context, look *exec.Cmd, out io.Writer) error {
 	defer cancel()
 	line, err := firstLine(ctx, look)
 	switch {
-	case errors.Is(err, errTooLate):
+	case errors.Is(err, errHeld):
 		line = fmt.Sprintf("not %s: nothing was seen of this node: %v\n", healthy, err)
 	case err != nil:
 		return &exitError{exitNotSeen, fmt.Errorf("nothing was seen of this node: %w", err)}
@@ -96,10 +100,14 @@ func firstLine(ctx context.Context, command *exec.Cmd) (string, error) {
 		}
 		return line, nil
 	case <-ctx.Done():
-		_ = command.Process.Kill()
-		if errors.Is(ctx.Err(), context.Canceled) {
+		defer func() { _ = command.Process.Kill() }()
+		switch {
+		case errors.Is(ctx.Err(), context.Canceled):
 			return "", errors.New("the check was ended by a signal")
+		case isHeld(command.Process.Pid):
+			return "", errHeld
+		default:
+			return "", errTooLate
 		}
-		return "", errTooLate
 	}
 }

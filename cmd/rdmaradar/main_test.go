@@ -23,7 +23,13 @@ import (
 // asCommand has the test binary be the command.
 const asCommand = "RDMARADAR_AS_COMMAND"
 
+// asHeld has the test binary be a process that the kernel holds.
+const asHeld = "RDMARADAR_AS_HELD"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(asHeld) != "" {
+		beHeld()
+	}
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
