@@ -23,9 +23,12 @@ check() {
 	echo "$?"
 }
 
-# drain names the reason. Without it the node would be drained for a "Prolog error".
+# drain names the reason. Without it the node would be drained for a "Prolog error". A
+# node that is drained keeps the reason that it has: it may be an administrator's.
 drain() {
-	scontrol update "NodeName=${SLURMD_NODENAME:-$(hostname --short)}" State=DRAIN "Reason=rdmaradar: $1" ||
+	local node=${SLURMD_NODENAME:-$(hostname --short)}
+	[[ $(scontrol --oneliner show node "$node") =~ \ State=[^\ ]*DRAIN ]] && return
+	scontrol update "NodeName=$node" State=DRAIN "Reason=rdmaradar: $1" ||
 		echo "rdmaradar: scontrol did not take the reason: $1" >&2
 }
 

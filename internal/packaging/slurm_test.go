@@ -15,14 +15,23 @@ import (
 // searchPath is where the prolog looks for programs: slurmd tells it nothing of that.
 const searchPath = "\nexport PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
 
-// prolog runs the prolog as slurmd does, with a check of the node that is a script of
-// the test's, "" for none. It returns the status, what the log has, and the arguments
-// that scontrol was given.
+// prolog runs the prolog as slurmd does on an idle node, see prologOn.
 func prolog(t *testing.T, check string) (status int, said, drained string) {
+	t.Helper()
+	return prologOn(t, "IDLE", check)
+}
+
+// prologOn runs it on a node in some state, with a check of the node that is a script of
+// the test's, "" for none. It returns the status, what the log has, and the arguments
+// that scontrol was given to change something.
+func prologOn(t *testing.T, state, check string) (status int, said, drained string) {
 	t.Helper()
 	programs := t.TempDir()
 	record := filepath.Join(programs, "drained")
-	write(t, filepath.Join(programs, "scontrol"), "#!/bin/sh\nprintf '%s\\n' \"$@\" >"+record+"\n", 0o755)
+	write(t, filepath.Join(programs, "scontrol"), `#!/bin/sh
+[ "$1" = update ] || { [ "$*" = '--oneliner show node gpu-017' ] || exit 99; echo 'NodeName=gpu-017 CPUAlloc=0 State=`+state+` ThreadsPerCore=2 Reason=DRAIN'; exit; }
+printf '%s\n' "$@" >`+record+`
+`, 0o755)
 	if check != "" {
 		write(t, filepath.Join(programs, "rdmaradar"), "#!/bin/sh\n[ \"$*\" = 'doctor --node-health' ] || exit 99\n"+check+"\n", 0o755)
 	}
@@ -60,6 +69,17 @@ func TestPrologDrainsANodeThatIsNotFit(t *testing.T) {
 	assert.Equal(t, 1, status, "slurmd queues the job again")
 	assert.Contains(t, said, "mlx5_3: port 1 is DOWN")
 	assert.Equal(t, "update\nNodeName=gpu-017\nState=DRAIN\nReason=rdmaradar: mlx5_3: port 1 is DOWN", drained)
+}
+
+// The prolog may be the HealthCheckProgram too, which runs every few minutes.
+func TestPrologLeavesTheReasonOfADrainedNode(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"IDLE+DRAIN", "MIXED+DRAIN", "DRAINED*"} {
+		status, said, drained := prologOn(t, state, "echo 'mlx5_3: port 1 is DOWN'; exit 1")
+		assert.Equal(t, 1, status)
+		assert.Contains(t, said, "mlx5_3: port 1 is DOWN")
+		assert.Empty(t, drained, state)
+	}
 }
 
 // What a line holds is data: it does not become more lines, or words of a command.
