@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -59,8 +60,14 @@ func TestImageTracesTheHost(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	agents := only[*appsv1.DaemonSet](t, kustomized(t, inMemory(t), "/base"))
 	state := t.TempDir()
-	collector := startImage(t, agents.Spec.Template.Spec, state)
+	health := freePort(t)
+	collector := startImage(t, agents.Spec.Template.Spec, state, health)
 	require.NoError(t, collector.AwaitLine(t.Context(), "Everything is ready", patience))
+	// As the probes of the pod ask.
+	response, err := http.Get(fmt.Sprintf("http://localhost:%d/", health))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.Equal(t, http.StatusOK, response.StatusCode)
 
 	// A library is probed when a program first uses it.
 	require.NoError(t, workload(t, "perftest-lat", "--seconds", "1.5").Wait())
@@ -80,13 +87,13 @@ func TestImageTracesTheHost(t *testing.T) {
 }
 
 // startImage runs the image that make has built, as a container runtime does: in its
-// root directory, with the volumes and the capabilities of a pod, and in control
-// groups of its own.
-func startImage(t *testing.T, pod corev1.PodSpec, state string) *launch.Child {
+// root directory, with the volumes, the arguments and the capabilities of a pod, and in
+// control groups of its own.
+func startImage(t *testing.T, pod corev1.PodSpec, state string, health int) *launch.Child {
 	t.Helper()
 	root := unpacked(t)
 	extra := filepath.Join(t.TempDir(), "extra.yaml")
-	write(t, extra, fmt.Sprintf(extraConfig, freePort(t), freePort(t)), 0o644)
+	write(t, extra, fmt.Sprintf(extraConfig, health, freePort(t)), 0o644)
 	words := []string{"--ro-bind", root, "/", "--proc", "/proc", "--dev", "/dev", "--unshare-cgroup", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"}
 	for _, capability := range pod.Containers[0].SecurityContext.Capabilities.Add {
 		words = append(words, "--cap-add", "CAP_"+string(capability))
@@ -95,7 +102,8 @@ func startImage(t *testing.T, pod corev1.PodSpec, state string) *launch.Child {
 		words = append(words, "--setenv", v.Name, v.Value)
 	}
 	words = append(words, mounts(t, pod, root, state)...)
-	words = append(words, "--ro-bind", extra, "/extra.yaml", "/otelcol-rdma", "--config="+imageConfig, "--config=/extra.yaml")
+	words = append(words, "--ro-bind", extra, "/extra.yaml", "/otelcol-rdma")
+	words = append(append(words, pod.Containers[0].Args...), "--config=/extra.yaml")
 	log := filepath.Join(t.TempDir(), "log")
 	collector, err := launch.Start(t.Context(), log, "bwrap", words...)
 	require.NoError(t, err)
