@@ -24,8 +24,8 @@ help: ## list the targets
 demo: check-demo setup-demo build verbsim ## watch slow work requests of a simulated job, live (root; DEMO_SECONDS=20)
 	@bin/demo
 
-test: ## run the tiers unit, e2e, backends, browser, lab and verdicts-here, and print the time of each (root)
-	@scripts/tiers.sh build unit e2e backends browser lab verdicts-here
+test: ## run the tiers unit, e2e, backends, browser, lab, verdicts-here and verdicts-guest, and print the time of each (root)
+	@scripts/tiers.sh build unit e2e backends browser lab verdicts-here verdicts-guest
 
 unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector, the documents
 	go vet ./...

@@ -12,6 +12,7 @@ func receiverNotReadyCause() Cause {
 			"The device received RNR NAKs, about one or more for each slow request.",
 			"The operations need a receive: sends, and writes with immediate data.",
 			"What requests were late by has plateaus at several multiples of one time of the min_rnr_timer table. The peer's timer counts; only this side's is known.",
+			"It is one or a few times the min_rnr_timer of this side: both ends of a connection are often set up alike.",
 			"Requests failed with rnr_retry_exc_err.",
 		},
 		Against: []string{
@@ -53,6 +54,9 @@ func judgeReceiverNotReady(b *Burst) Judgement {
 	c.weighTwoSided()
 	covers := c.weighCount(name, n)
 	plateau := c.rnrPlateau()
+	if !plateau {
+		c.weighOwnRNRTimer()
+	}
 	if !plateau && c.Neighbours.Slow > c.Neighbours.SlowOfPeer {
 		c.opposes(Possible, "neighbours.slow", "queue pairs to other peers are slow too, and the delays have no plateau")
 	}
@@ -84,4 +88,33 @@ func (c *networkCase) rnrPlateau() bool {
 	}
 	c.supports("delay.plateau", "the delays are at %d multiples of about %s, a time of the min_rnr_timer table", found.Multiples, found.Length)
 	return true
+}
+
+// mostWaits is how many times in a row a request may wait for a timer that is compared
+// with that of this side: multiples beyond are too near to one another to tell.
+const mostWaits = 3
+
+// weighOwnRNRTimer notes that the delays are what the peer's timer would make of them if
+// it were set to what this side's is. That is likely and not known, and so no more than a
+// remark: it makes nothing surer.
+func (c *networkCase) weighOwnRNRTimer() {
+	timer := c.path().MinRNRTimer
+	if timer <= 0 || len(c.delays) == 0 {
+		return
+	}
+	waited := 0
+	for _, d := range c.delays {
+		if times, at := nearest(d, timer); at && times <= mostWaits {
+			waited++
+		}
+	}
+	if float64(waited) < leastShare*float64(len(c.delays)) {
+		return
+	}
+	are := "are"
+	if waited == 1 {
+		are = "is"
+	}
+	c.supports("delay.rnr_timer", "%d of %s %s one to three times %s, the min_rnr_timer of this side, which the peer may have too",
+		waited, amount(float64(len(c.delays)), "delay"), are, short(timer))
 }

@@ -75,10 +75,10 @@ func rxeScenarios() []rxeScenario {
 			spoil:    impair("loss 10%"),
 		},
 		{
-			scenario: scenario{name: "receiver not ready", names: []string{"receiver_not_ready"}},
-			client:   []string{"-k", "send"},
-			// Code 30 is 327.68 ms, of which the kernel's timers make a little more.
-			server: []string{"-k", "send", "-m", "30", "-l", "280"},
+			scenario: scenario{name: "receiver not ready", names: []string{"receiver_not_ready"}, says: "times 655 ms, the min_rnr_timer"},
+			// Code 0 is 655.36 ms, of which the kernel's timers make a little more.
+			client: []string{"-k", "send", "-m", "0", "-t", "20"},
+			server: []string{"-k", "send", "-m", "0", "-l", "560"},
 			spoil:  signalServer,
 		},
 		{
@@ -118,8 +118,10 @@ func rxeScenarios() []rxeScenario {
 			spoil:    signalServer,
 		},
 		{
+			// It rests between two storms: with the only processor it would keep the
+			// collector from its work. A registration of more memory would stop all else.
 			scenario: scenario{name: "registration storm", names: []string{"memory_registration"}},
-			client:   []string{"-k", "write", "-r", strconv.Itoa(384 << 20), "-n", "400"},
+			client:   []string{"-k", "write", "-r", strconv.Itoa(64 << 20), "-n", "400", "-i", "300000"},
 			spoil:    signalClient,
 		},
 		{

@@ -82,8 +82,14 @@ func (o *outcome) first() string {
 	return o.verdicts[0].cause
 }
 
-// isRight reports whether the first verdict names the cause, and says what it has to say.
-func (o *outcome) isRight() bool { return o.scenario.sees(o.first()) && o.isSaid() }
+// isRight reports whether the first verdict names the cause, says what it has to say, and
+// did not come before there was anything to say.
+func (o *outcome) isRight() bool { return o.scenario.sees(o.first()) && o.isSaid() && !o.isEarly() }
+
+// isEarly reports whether there was a verdict before the injection, as far as the clocks agree.
+func (o *outcome) isEarly() bool {
+	return len(o.verdicts) > 0 && o.verdicts[0].came.Before(o.injected.Add(-slack))
+}
 
 func (o *outcome) isSaid() bool {
 	return len(o.verdicts) == 0 || strings.Contains(o.verdicts[0].body, o.scenario.says)
@@ -91,10 +97,14 @@ func (o *outcome) isSaid() bool {
 
 // named is what the matrix has of it.
 func (o *outcome) named() string {
-	if o.isSaid() {
+	switch {
+	case o.isEarly():
+		return o.first() + " (before the injection)"
+	case !o.isSaid():
+		return fmt.Sprintf("%s (without %q)", o.first(), o.scenario.says)
+	default:
 		return o.first()
 	}
-	return fmt.Sprintf("%s (without %q)", o.first(), o.scenario.says)
 }
 
 // isLie reports whether a verdict was confident and wrong.
@@ -163,10 +173,23 @@ const (
 	mostSeconds     = 5
 )
 
+// few is how many injections may have one miss, though it is more than a twentieth of
+// them: of fewer than twenty it does not tell what the share is.
+const few = 10
+
+// mostMisses is how many may be named wrong at first.
+func (s *score) mostMisses() int {
+	most := int((1-leastRightFirst)*float64(s.Injections) + 1e-9)
+	if s.Injections >= few {
+		most = max(most, 1)
+	}
+	return most
+}
+
 // check says which bounds were not kept.
 func (s *score) check() error {
 	var broken []string
-	if s.RightFirst < leastRightFirst {
+	if s.Injections-s.right > s.mostMisses() {
 		broken = append(broken, fmt.Sprintf("%.1f %% were named right at first, %.0f %% must be", 100*s.RightFirst, 100*leastRightFirst))
 	}
 	if s.lies > 0 {

@@ -49,6 +49,10 @@ func TestScore(t *testing.T) {
 			outcomes: []outcome{{scenario: far, verdicts: []record{{cause: "hang", body: "It is far.", came: injected.Add(time.Second)}}}},
 			right:    1, worst: 1,
 		},
+		"said before it hangs": {
+			outcomes: []outcome{{scenario: hang, verdicts: []record{says("hang", "likely", -time.Second)}}},
+			wrong:    "named right",
+		},
 		"nothing said of a hang": {outcomes: []outcome{{scenario: hang}}, wrong: "named right"},
 		"too late": {
 			outcomes: []outcome{{scenario: hang, verdicts: []record{says("hang", "likely", 7*time.Second)}}},
@@ -168,4 +172,22 @@ func TestWaits(t *testing.T) {
 	assert.GreaterOrEqual(t, len(own.seen), 2)
 	assert.GreaterOrEqual(t, own.between(time.Time{}, time.Now()), time.Duration(0))
 	assert.Error(t, (&waits{pid: 1 << 30}).look())
+}
+
+// One miss of a dozen is no share, two are.
+func TestMissesThatMayBe(t *testing.T) {
+	for injections, most := range map[int]int{1: 0, 9: 0, 10: 1, 13: 1, 28: 1, 39: 1, 40: 2, 60: 3, 135: 6} {
+		s := newScore(1, 1)
+		hang := &scenario{name: "hang", names: []string{"hang"}}
+		for i := range injections {
+			o := &outcome{scenario: hang}
+			if i >= most {
+				o.verdicts = []record{{cause: "hang", came: o.injected}}
+			}
+			s.add(o)
+		}
+		assert.NoError(t, s.check(), injections)
+		s.right--
+		assert.ErrorContains(t, s.check(), "named right", injections)
+	}
 }

@@ -225,8 +225,13 @@ func SetInterface(name string, up bool) (err error) {
 	return nil
 }
 
-// Impair puts a netem discipline on what the client's device sends.
+// Impair puts a netem discipline on what the client's device sends, in place of the one
+// that is there.
 func (w Wire) Impair(ctx context.Context, netem string) error {
+	// The kernel keeps the rate of that one where the new one has none.
+	if !strings.Contains(netem, "rate ") {
+		netem += " rate 0bit"
+	}
 	return RunLines(ctx, "tc qdisc replace dev "+w.ClientNetdev+" root netem "+netem+" limit 10000")
 }
 
