@@ -2,6 +2,7 @@ package rdmaradarextension
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -53,22 +54,14 @@ func newRadar(cfg *Config, settings extension.Settings, token string) *radarExte
 
 // Start serves the page. There need not be a receiver, now or later.
 func (e *radarExtension) Start(ctx context.Context, host component.Host) error {
-	streaming, closing := context.WithCancel(context.Background())
-	telemetry := e.settings.TelemetrySettings
-	// Spans of the server would carry the path, and in it the token.
-	telemetry.TracerProvider = tracenoop.NewTracerProvider()
-	// Its metrics would carry each name by which it was asked for, also by those whom
-	// it refuses.
-	telemetry.MeterProvider = metricnoop.NewMeterProvider()
-	pages := newPages(newSource(e.current, streaming.Done()))
-	handler := newHandler(e.token, hostsOf(e.cfg), pages)
-	server, err := e.cfg.HTTP.ToServer(ctx, host.GetExtensions(), telemetry, handler)
-	if err != nil {
-		closing()
-		return fmt.Errorf("set up the server of the radar page: %w", err)
+	if err := e.checkCertificate(ctx); err != nil {
+		return err
 	}
-	err = e.open(ctx, server, host)
-	taken := errors.Is(err, syscall.EADDRINUSE)
+	streaming, closing := context.WithCancel(context.Background())
+	pages := newPages(newSource(e.current, streaming.Done()))
+	err := e.open(ctx, pages, host)
+	// A path is not anybody's to take, as a port is.
+	taken := errors.Is(err, syscall.EADDRINUSE) && !e.cfg.onSocket()
 	if err != nil && !taken {
 		closing()
 		return e.cannotListen(err)
@@ -79,13 +72,25 @@ func (e *radarExtension) Start(ctx context.Context, host component.Host) error {
 	}
 	if taken {
 		e.report(host, componentstatus.NewRecoverableErrorEvent(e.cannotListen(err)))
-		e.opening.Go(func() { e.openLater(streaming, server, host) })
+		e.opening.Go(func() { e.openLater(streaming, pages, host) })
+	}
+	return nil
+}
+
+// checkCertificate finds out what is wrong with the certificate before anybody waits for
+// the port.
+func (e *radarExtension) checkCertificate(ctx context.Context) error {
+	if !e.cfg.HTTP.TLS.HasValue() {
+		return nil
+	}
+	if _, err := e.cfg.HTTP.TLS.Get().LoadTLSConfig(ctx); err != nil {
+		return fmt.Errorf("set up TLS of the radar page: %w", err)
 	}
 	return nil
 }
 
 // open listens where the page is to be, and serves it.
-func (e *radarExtension) open(ctx context.Context, server *http.Server, host component.Host) error {
+func (e *radarExtension) open(ctx context.Context, pages http.Handler, host component.Host) error {
 	if e.cfg.onSocket() {
 		removeStale(ctx, e.cfg.HTTP.NetAddr.Endpoint)
 	}
@@ -93,29 +98,43 @@ func (e *radarExtension) open(ctx context.Context, server *http.Server, host com
 	if err != nil {
 		return err
 	}
+	telemetry := e.settings.TelemetrySettings
+	// Spans of the server would carry the path, and in it the token.
+	telemetry.TracerProvider = tracenoop.NewTracerProvider()
+	// Its metrics would carry each name by which it was asked for, also by those whom
+	// it refuses.
+	telemetry.MeterProvider = metricnoop.NewMeterProvider()
+	handler := newHandler(e.token, hostsOf(e.cfg), pages)
+	server, err := e.cfg.HTTP.ToServer(ctx, host.GetExtensions(), telemetry, handler)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	e.serve(server, listener, host)
 	e.settings.Logger.Info("The radar page is served; its URL is a secret.", e.where(listener.Addr())...)
 	return nil
 }
 
-// openLater tries again until the endpoint is free. Anybody on the node may listen on a
-// port: that must not keep the collector from its work.
-func (e *radarExtension) openLater(ctx context.Context, server *http.Server, host component.Host) {
+// openLater tries again until the port is free. Anybody on the node may listen on a port:
+// that must not keep the collector from its work. Whoever did so meanwhile may have been
+// asked for the page by somebody who knew the token, which is another one from now on.
+func (e *radarExtension) openLater(ctx context.Context, pages http.Handler, host component.Host) {
 	again := time.NewTicker(openAgain)
 	defer again.Stop()
+	e.token = rand.Text()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-again.C:
 		}
-		switch err := e.open(ctx, server, host); {
+		switch err := e.open(ctx, pages, host); {
 		case err == nil:
 			e.report(host, componentstatus.NewEvent(componentstatus.StatusOK))
 			return
-		case !errors.Is(err, syscall.EADDRINUSE):
-			e.report(host, componentstatus.NewPermanentErrorEvent(e.cannotListen(err)))
+		case ctx.Err() != nil:
 			return
+		case !errors.Is(err, syscall.EADDRINUSE):
+			e.settings.Logger.Debug("The radar page still waits for its port.", zap.Error(err))
 		}
 	}
 }

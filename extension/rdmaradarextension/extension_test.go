@@ -386,6 +386,18 @@ type statusHost struct {
 
 func (h statusHost) Report(event *componentstatus.Event) { h.events <- event }
 
+// next is what is reported next.
+func (h statusHost) next(t *testing.T) *componentstatus.Event {
+	t.Helper()
+	select {
+	case event := <-h.events:
+		return event
+	case <-time.After(time.Minute):
+		t.Fatal("nothing is reported")
+		return nil
+	}
+}
+
 // waiting starts a second extension where another listens, and returns what it reports
 // and logs.
 func waiting(t *testing.T, change func(*Config)) (*statusHost, *observer.ObservedLogs) {
@@ -399,18 +411,22 @@ func waiting(t *testing.T, change func(*Config)) (*statusHost, *observer.Observe
 	require.NoError(t, err)
 	host := &statusHost{componenttest.NewNopHost(), make(chan *componentstatus.Event, 10)}
 	require.NoError(t, second.Start(t.Context(), host), "the collector goes on without the page")
-	t.Cleanup(func() { assert.NoError(t, second.Shutdown(context.WithoutCancel(t.Context()))) })
+	t.Cleanup(func() {
+		require.NoError(t, second.Shutdown(context.WithoutCancel(t.Context())))
+		assert.Empty(t, host.events, "the end is no error")
+	})
 	return host, logs
 }
 
-// Anybody may listen on the port. The page waits for it, and the collector does not.
+// Anybody may listen on the port. The page waits for it, and the collector does not. Whoever
+// listened there may have been asked for the page, and so its token is another one then.
 func TestPortThatIsTaken(t *testing.T) {
 	s := serve(t, nil)
 	address := strings.Trim(strings.TrimPrefix(s.origin(), "http://"), "/")
 	host, logs := waiting(t, func(cfg *Config) {
-		cfg.HTTP.NetAddr.Endpoint, cfg.Socket = address, filepath.Join(t.TempDir(), "radar.sock")
+		cfg.HTTP.NetAddr.Endpoint, cfg.Socket, cfg.Token = address, filepath.Join(t.TempDir(), "radar.sock"), testToken
 	})
-	event := <-host.events
+	event := host.next(t)
 	assert.Equal(t, componentstatus.StatusRecoverableError, event.Status())
 	require.ErrorContains(t, event.Err(), address)
 	require.ErrorContains(t, event.Err(), "set endpoint to another port")
@@ -418,13 +434,16 @@ func TestPortThatIsTaken(t *testing.T) {
 	assert.Zero(t, logs.FilterFieldKey("url").Len(), "the URL would be another's")
 	assert.Equal(t, 1, logs.FilterMessageSnippet("on a socket too").Len())
 	require.NoError(t, s.Shutdown(t.Context()))
-	assert.Equal(t, componentstatus.StatusOK, (<-host.events).Status())
+	assert.Equal(t, componentstatus.StatusOK, host.next(t).Status())
 	require.Equal(t, 1, logs.FilterFieldKey("url").Len())
 	url := logs.FilterFieldKey("url").All()[0].ContextMap()["url"].(string)
-	response, err := client().Get(url)
-	require.NoError(t, err)
-	defer func() { _ = response.Body.Close() }()
-	assert.Equal(t, http.StatusOK, response.StatusCode)
+	assert.NotContains(t, url, testToken)
+	for asked, status := range map[string]int{url: http.StatusOK, "http://" + address + "/" + testToken + "/": http.StatusForbidden} {
+		response, err := client().Get(asked)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, status, response.StatusCode)
+	}
 }
 
 // It may be over before the port is free.
@@ -433,7 +452,7 @@ func TestPortThatStaysTaken(t *testing.T) {
 	host, _ := waiting(t, func(cfg *Config) {
 		cfg.HTTP.NetAddr.Endpoint = strings.Trim(strings.TrimPrefix(s.origin(), "http://"), "/")
 	})
-	assert.Equal(t, componentstatus.StatusRecoverableError, (<-host.events).Status())
+	assert.Equal(t, componentstatus.StatusRecoverableError, host.next(t).Status())
 }
 
 // Who may read a file of the collector's user may ask without a port.
@@ -464,8 +483,11 @@ func TestSocketThatIsLeft(t *testing.T) {
 		cfg.HTTP.NetAddr.Transport, cfg.HTTP.NetAddr.Endpoint = confignet.TransportTypeUnix, path
 	}
 	serve(t, onSocket)
-	host, _ := waiting(t, onSocket)
-	require.ErrorContains(t, (<-host.events).Err(), "set endpoint to another path")
+	cfg := createDefaultConfig().(*Config)
+	onSocket(cfg)
+	second, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), cfg)
+	require.NoError(t, err)
+	require.ErrorContains(t, second.Start(t.Context(), componenttest.NewNopHost()), "set endpoint to another path")
 }
 
 func TestCertificateThatIsMissing(t *testing.T) {

@@ -12,7 +12,7 @@ func receiverNotReadyCause() Cause {
 			"The device received RNR NAKs, about one or more for each slow request.",
 			"The operations need a receive: sends, and writes with immediate data.",
 			"What requests were late by has plateaus at several multiples of one time of the min_rnr_timer table. The peer's timer counts; only this side's is known.",
-			"It is one or a few times the min_rnr_timer of this side: both ends of a connection are often set up alike.",
+			"What requests were late by is one to three times the min_rnr_timer of this side: both ends of a connection are often set up alike.",
 			"Requests failed with rnr_retry_exc_err.",
 		},
 		Against: []string{
@@ -99,7 +99,7 @@ const mostWaits = 3
 // remark: it makes nothing surer.
 func (c *networkCase) weighOwnRNRTimer() {
 	timer := c.path().MinRNRTimer
-	if timer <= 0 || len(c.delays) == 0 {
+	if timer <= 0 || len(c.delays) == 0 || c.twoSided() == 0 {
 		return
 	}
 	waited := 0

@@ -21,6 +21,8 @@ func TestRNRTimerOfThisSide(t *testing.T) {
 		"a longer timer":       {2 * timer, []int{3}, false},
 		"a timer of its third": {timer / 3, []int{3}, false},
 		"not known":            {0, []int{3}, false},
+		"four of five":         {timer, []int{4, 0, 0, 1}, true},
+		"two of three":         {timer, []int{2, 0, 0, 1}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused := trial{burst: byQuanta(timer, test.each...), counters: mlx5(inHardware("rnr_nak_retry_err", 9))}

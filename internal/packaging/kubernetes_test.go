@@ -1,6 +1,7 @@
 package packaging
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -127,7 +128,9 @@ func checkPod(t *testing.T, pod corev1.PodSpec, capabilities []corev1.Capability
 	for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
 		require.NotNil(t, probe)
 		assert.Equal(t, "localhost", probe.HTTPGet.Host, "the health check is not open to the network")
+		assert.Contains(t, container.Args, fmt.Sprintf("--config=yaml:extensions::health_check::endpoint: localhost:%d", probe.HTTPGet.Port.IntValue()))
 	}
+	assert.Contains(t, container.Args, "--config=yaml:service::extensions: [file_storage, health_check, rdma_radar]", "what the probes ask is served")
 	checkMounts(t, pod)
 }
 
@@ -188,8 +191,9 @@ func checkExtra(t *testing.T, pod corev1.PodSpec, configMap, text string) {
 	t.Helper()
 	assert.NotEmpty(t, text)
 	container := pod.Containers[0]
+	require.Len(t, container.Args, 4, "checkPod knows two of them")
 	assert.Equal(t, "--config="+imageConfig, container.Args[0])
-	assert.Equal(t, "--config=/etc/otelcol-rdma/extra/extra.yaml", container.Args[len(container.Args)-1], "what comes last is what counts")
+	assert.Equal(t, "--config=/etc/otelcol-rdma/extra/extra.yaml", container.Args[3], "what comes last is what counts")
 	for _, volume := range pod.Volumes {
 		if volume.ConfigMap != nil && volume.ConfigMap.Name == configMap {
 			return

@@ -14,6 +14,14 @@ type choice struct {
 	place string
 }
 
+// resultPath is where the score of what is played is written.
+func (c choice) resultPath() string {
+	if c.place == "" {
+		return "out/verdicts.json"
+	}
+	return fmt.Sprintf("out/verdicts-%s.json", c.place)
+}
+
 // choiceFrom reads a regular expression of names and a place from the environment;
 // without them all are played.
 func choiceFrom(names, place string) (choice, error) {

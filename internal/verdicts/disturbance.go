@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -41,10 +42,11 @@ func (w *waits) look() error {
 	return nil
 }
 
-// until looks again and again until that moment.
-func (w *waits) until(ctx context.Context, moment time.Time) error {
+// until looks again and again until that moment, and each time does something else as
+// well.
+func (w *waits) until(ctx context.Context, moment time.Time, also func() error) error {
 	for {
-		if err := w.look(); err != nil {
+		if err := errors.Join(w.look(), also()); err != nil {
 			return err
 		}
 		left := time.Until(moment)

@@ -68,7 +68,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := total.write(resultPath); err != nil {
+	if err := total.write(played.resultPath()); err != nil {
 		return err
 	}
 	return total.check()

@@ -83,8 +83,8 @@ func shuffleGuest(ctx context.Context, played choice, runs, seed uint64) ([]*out
 	if status != 0 {
 		err = errors.Join(err, fmt.Errorf("the program in the guest ended with status %d, see above", status))
 	}
-	if want := int(runs) * len(played.ofGuest()); err == nil && len(outcomes) != want {
-		err = fmt.Errorf("%d outcomes of the guest, expected %d", len(outcomes), want)
+	if want := int(runs) * len(played.ofGuest()); err == nil && len(outcomes) < want {
+		err = fmt.Errorf("%d outcomes of the guest, expected at least %d", len(outcomes), want)
 	}
 	return outcomes, err
 }

@@ -62,31 +62,35 @@ func playGuest(ctx context.Context, share string, scenes []rxeScenario, runs, se
 	if err != nil {
 		return nil, err
 	}
-	collector, err := startRxeCollector(ctx, share)
-	if err != nil {
-		return nil, err
-	}
-	s := &rxeStage{
-		stage:    stage{collector: collector, logs: launch.Follower{Path: "logs.jsonl"}},
-		programs: share, scenes: scenes, stalls: watched,
-	}
-	defer func() {
-		s.logs.Close()
-		collector.Stop()
-		err = errors.Join(err, collector.Wait())
-	}()
-	if err := s.introduce(ctx); err != nil {
-		return nil, err
-	}
 	random := rand.New(rand.NewPCG(seed, 1))
 	for i := range runs {
-		more, err := s.play(ctx, int(i)+1, random)
+		s := &rxeStage{programs: share, scenes: scenes, stalls: watched}
+		more, err := s.shuffle(ctx, int(i)+1, random)
 		outcomes = append(outcomes, more...)
 		if err != nil {
 			return outcomes, err
 		}
 	}
 	return outcomes, nil
+}
+
+// shuffle plays all scenarios beside a collector of their own: one knows of so many devices
+// in its life, and each play has two.
+func (s *rxeStage) shuffle(ctx context.Context, number int, random *rand.Rand) (outcomes []*outcome, err error) {
+	s.collector, err = startRxeCollector(ctx, s.programs)
+	if err != nil {
+		return nil, err
+	}
+	s.logs = launch.Follower{Path: "logs.jsonl"}
+	defer func() {
+		s.logs.Close()
+		s.collector.Stop()
+		err = errors.Join(err, s.collector.Wait())
+	}()
+	if err := s.introduce(ctx); err != nil {
+		return nil, err
+	}
+	return s.play(ctx, number, random)
 }
 
 func startRxeCollector(ctx context.Context, share string) (*launch.Child, error) {

@@ -199,7 +199,7 @@ func throttleClient(_ context.Context, p *pair) (func() error, error) {
 // hogClient runs a program beside the client that takes the only processor for 400 ms
 // again and again.
 func hogClient(ctx context.Context, p *pair) (func() error, error) {
-	return runBeside(ctx, "hog.log", filepath.Join(p.programs, "hog"), "400", "400")
+	return runBeside(ctx, "hog.log", "nice", "-n", "-5", filepath.Join(p.programs, "hog"), "400", "400")
 }
 
 // outage is how long the link is down.

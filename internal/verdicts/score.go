@@ -37,7 +37,12 @@ type score struct {
 	Matrix map[string]map[string]int `json:"matrix"`
 
 	right, lies int
+	// plays are by scenario.
+	plays map[string]*plays
 }
+
+// plays counts how often a scenario was played, and was named right.
+type plays struct{ all, right int }
 
 // outcome is what was said of one injection.
 type outcome struct {
@@ -88,8 +93,10 @@ func (o *outcome) isRight() bool { return o.scenario.sees(o.first()) && o.isSaid
 
 // isEarly reports whether there was a verdict before the injection, as far as the clocks agree.
 func (o *outcome) isEarly() bool {
-	return len(o.verdicts) > 0 && o.verdicts[0].came.Before(o.injected.Add(-slack))
+	return len(o.verdicts) > 0 && o.precedes(&o.verdicts[0])
 }
+
+func (o *outcome) precedes(r *record) bool { return r.came.Before(o.injected.Add(-slack)) }
 
 func (o *outcome) isSaid() bool {
 	return len(o.verdicts) == 0 || strings.Contains(o.verdicts[0].body, o.scenario.says)
@@ -107,10 +114,10 @@ func (o *outcome) named() string {
 	}
 }
 
-// isLie reports whether a verdict was confident and wrong.
+// isLie reports whether a verdict was confident and wrong, or about nothing.
 func (o *outcome) isLie() bool {
 	return slices.ContainsFunc(o.verdicts, func(r record) bool {
-		return r.isConfident() && !o.scenario.sees(r.cause)
+		return r.isConfident() && (!o.scenario.sees(r.cause) || o.precedes(&r))
 	})
 }
 
@@ -140,7 +147,7 @@ func (o *outcome) print(number int) {
 }
 
 func newScore(runs int, seed uint64) *score {
-	return &score{Runs: runs, Seed: seed, Matrix: map[string]map[string]int{}}
+	return &score{Runs: runs, Seed: seed, Matrix: map[string]map[string]int{}, plays: map[string]*plays{}}
 }
 
 func (s *score) add(o *outcome) {
@@ -156,8 +163,13 @@ func (s *score) add(o *outcome) {
 		s.Matrix[o.scenario.name] = map[string]int{}
 	}
 	s.Matrix[o.scenario.name][o.named()]++
+	if s.plays[o.scenario.name] == nil {
+		s.plays[o.scenario.name] = &plays{}
+	}
+	s.plays[o.scenario.name].all++
 	if o.isRight() {
 		s.right++
+		s.plays[o.scenario.name].right++
 	}
 	if o.isLie() {
 		s.lies++
@@ -189,8 +201,13 @@ func (s *score) mostMisses() int {
 // check says which bounds were not kept.
 func (s *score) check() error {
 	var broken []string
-	if s.Injections-s.right > s.mostMisses() {
-		broken = append(broken, fmt.Sprintf("%.1f %% were named right at first, %.0f %% must be", 100*s.RightFirst, 100*leastRightFirst))
+	if missed := s.Injections - s.right; missed > s.mostMisses() {
+		broken = append(broken, fmt.Sprintf("%d of %d were not named right at first, %d may be", missed, s.Injections, s.mostMisses()))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.plays)) {
+		if p := s.plays[name]; p.all > 1 && p.right == 0 {
+			broken = append(broken, fmt.Sprintf("%s was never named right in %d plays", name, p.all))
+		}
 	}
 	if s.lies > 0 {
 		broken = append(broken, fmt.Sprintf("%d verdicts were certain or likely, and wrong", s.lies))

@@ -31,7 +31,7 @@ func TestScore(t *testing.T) {
 		},
 		"a guess that is wrong": {
 			outcomes: []outcome{{scenario: hang, verdicts: []record{says("packet_loss", "possible", time.Second)}}},
-			worst:    1, wrong: "0.0 % were named right at first",
+			worst:    1, wrong: "1 of 1 were not named right at first, 0 may be",
 		},
 		"a lie, though it came second": {
 			outcomes: []outcome{{scenario: hang, verdicts: []record{says("hang", "likely", 0), says("packet_loss", "likely", 0)}}},
@@ -39,11 +39,11 @@ func TestScore(t *testing.T) {
 		},
 		"an incident of nothing": {
 			outcomes: []outcome{{scenario: healthy, verdicts: []record{says("unknown", "", 0)}}},
-			wrong:    "named right",
+			wrong:    "not named right",
 		},
 		"what it has to say is not in it": {
 			outcomes: []outcome{{scenario: far, verdicts: []record{says("hang", "likely", time.Second)}}},
-			worst:    1, wrong: "named right",
+			worst:    1, wrong: "not named right",
 		},
 		"what it has to say is in it": {
 			outcomes: []outcome{{scenario: far, verdicts: []record{{cause: "hang", body: "It is far.", came: injected.Add(time.Second)}}}},
@@ -51,9 +51,13 @@ func TestScore(t *testing.T) {
 		},
 		"said before it hangs": {
 			outcomes: []outcome{{scenario: hang, verdicts: []record{says("hang", "likely", -time.Second)}}},
-			wrong:    "named right",
+			lies:     1, wrong: "not named right",
 		},
-		"nothing said of a hang": {outcomes: []outcome{{scenario: hang}}, wrong: "named right"},
+		"guessed before it hangs": {
+			outcomes: []outcome{{scenario: hang, verdicts: []record{says("hang", "possible", -time.Second)}}},
+			wrong:    "not named right",
+		},
+		"nothing said of a hang": {outcomes: []outcome{{scenario: hang}}, wrong: "not named right"},
 		"too late": {
 			outcomes: []outcome{{scenario: hang, verdicts: []record{says("hang", "likely", 7*time.Second)}}},
 			right:    1, worst: 7, wrong: "a verdict took 7.0 s",
@@ -167,9 +171,11 @@ func TestWaits(t *testing.T) {
 	none := &waits{}
 	assert.Zero(t, none.between(time.Time{}, time.Now()))
 
+	asked := 0
 	own := &waits{pid: os.Getpid()}
-	assert.NoError(t, own.until(t.Context(), time.Now().Add(2*pollInterval)))
+	assert.NoError(t, own.until(t.Context(), time.Now().Add(2*pollInterval), func() error { asked++; return nil }))
 	assert.GreaterOrEqual(t, len(own.seen), 2)
+	assert.Len(t, own.seen, asked)
 	assert.GreaterOrEqual(t, own.between(time.Time{}, time.Now()), time.Duration(0))
 	assert.Error(t, (&waits{pid: 1 << 30}).look())
 }
@@ -188,6 +194,19 @@ func TestMissesThatMayBe(t *testing.T) {
 		}
 		assert.NoError(t, s.check(), injections)
 		s.right--
-		assert.ErrorContains(t, s.check(), "named right", injections)
+		assert.ErrorContains(t, s.check(), "not named right", injections)
 	}
+}
+
+// What is never named right is no chance, however much else is.
+func TestScenarioThatIsNeverRight(t *testing.T) {
+	s := newScore(2, 1)
+	hang, lost := &scenario{name: "hang", names: []string{"hang"}}, &scenario{name: "lost", names: []string{"packet_loss"}}
+	for range 60 {
+		s.add(&outcome{scenario: hang, verdicts: []record{{cause: "hang"}}})
+	}
+	s.add(&outcome{scenario: lost})
+	assert.NoError(t, s.check(), "it was played once")
+	s.add(&outcome{scenario: lost})
+	assert.ErrorContains(t, s.check(), "lost was never named right in 2 plays")
 }

@@ -13,7 +13,6 @@ import (
 
 const (
 	outDirectory  = "out/verdicts"
-	resultPath    = "out/verdicts.json"
 	collectorPath = "bin/otelcol-rdma"
 	workloadPath  = "bin/verbsim"
 	configPath    = "internal/verdicts/collector.yaml"

@@ -109,7 +109,7 @@ func (s *stage) watch(ctx context.Context, o *outcome, playing *workload, then *
 			return err
 		}
 	}
-	if err := waits.until(ctx, o.injected); err != nil {
+	if err := waits.until(ctx, o.injected, s.read); err != nil {
 		return err
 	}
 	if o.scenario.meddle != nil {
