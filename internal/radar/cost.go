@@ -16,6 +16,12 @@ type costMeter struct {
 	cores float64
 }
 
+// newCostMeter begins with the time since now, so that the first view has something to
+// tell.
+func newCostMeter(now time.Time, spent func() time.Duration) costMeter {
+	return costMeter{spent: spent, at: now, base: spent()}
+}
+
 // view returns what was spent since the view before, or the last one a second ago.
 func (c *costMeter) view(now time.Time) Cost {
 	elapsed := now.Sub(c.at)
@@ -23,9 +29,7 @@ func (c *costMeter) view(now time.Time) Cost {
 		return Cost{Cores: c.cores}
 	}
 	spent := c.spent()
-	if !c.at.IsZero() {
-		c.cores = float64((spent-c.base)*1000/elapsed) / 1000
-	}
+	c.cores = float64((spent-c.base)*1000/elapsed) / 1000
 	c.at, c.base = now, spent
 	return Cost{Cores: c.cores}
 }

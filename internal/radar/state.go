@@ -42,7 +42,7 @@ type Source struct {
 func NewState() *State {
 	return &State{
 		tracing: Tracing{Phase: Starting}, troubles: newTroubles(), machine: Machine{Devices: []Device{}, GPUs: []GPU{}},
-		probes: []Probe{}, books: booksOf(&verbs.Snapshot{}), cost: costMeter{spent: processTime},
+		probes: []Probe{}, books: booksOf(&verbs.Snapshot{}), cost: newCostMeter(time.Now(), processTime),
 	}
 }
 

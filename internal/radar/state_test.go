@@ -181,10 +181,10 @@ func TestPeersCanBeHidden(t *testing.T) {
 
 func TestCostIsThatOfTheTimeBetweenViews(t *testing.T) {
 	spent := time.Duration(0)
-	meter := costMeter{spent: func() time.Duration { return spent }}
-	assert.Zero(t, meter.view(at(0)).Cores, "nothing is known at first")
+	meter := newCostMeter(at(0), func() time.Duration { return spent })
+	assert.Zero(t, meter.view(at(0)).Cores, "no time has passed")
 	spent = 40 * time.Millisecond
-	assert.InDelta(t, 0.02, meter.view(at(2)).Cores, 1e-9)
+	assert.InDelta(t, 0.02, meter.view(at(2)).Cores, 1e-9, "the first view is of the time since the start")
 	assert.InDelta(t, 0.02, meter.view(at(2).Add(time.Millisecond)).Cores, 1e-9, "too soon for another figure")
 }
 

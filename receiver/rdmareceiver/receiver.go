@@ -204,7 +204,8 @@ func scopeVersion(collector component.BuildInfo) string {
 	return moduleVersion(info.Deps, collector.Version)
 }
 
-// developed is what the go command calls the version of a module of its workspace.
+// developed is what the go command calls the version of a module of its workspace, and
+// since 1.26 of a directory that takes the place of a module.
 const developed = "(devel)"
 
 func moduleVersion(dependencies []*debug.Module, otherwise string) string {
@@ -212,12 +213,20 @@ func moduleVersion(dependencies []*debug.Module, otherwise string) string {
 		switch {
 		case dependency.Path != modulePath:
 		case dependency.Replace != nil:
-			return cmp.Or(dependency.Replace.Version, otherwise)
-		case dependency.Version != developed:
-			return dependency.Version
+			return released(dependency.Replace, otherwise)
+		default:
+			return released(dependency, otherwise)
 		}
 	}
 	return otherwise
+}
+
+// released is the version of a module, otherwise where it is a directory.
+func released(module *debug.Module, otherwise string) string {
+	if module.Version == developed {
+		return otherwise
+	}
+	return cmp.Or(module.Version, otherwise)
 }
 
 // shutdown ends tracing with the first of the components: from then on not all

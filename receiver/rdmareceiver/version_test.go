@@ -14,11 +14,12 @@ func TestModuleVersion(t *testing.T) {
 		module *debug.Module
 		want   string
 	}{
-		"released":                {&debug.Module{Path: modulePath, Version: "v1.2.3"}, "v1.2.3"},
-		"replaced by a directory": {&debug.Module{Path: modulePath, Version: "v0.0.0", Replace: &debug.Module{Path: "../../"}}, distribution},
-		"replaced by a fork":      {&debug.Module{Path: modulePath, Version: "v1.2.3", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.2.4"}}, "v1.2.4"},
-		"in a workspace":          {&debug.Module{Path: modulePath, Version: "(devel)"}, distribution},
-		"the main module":         {nil, distribution},
+		"released":                   {&debug.Module{Path: modulePath, Version: "v1.2.3"}, "v1.2.3"},
+		"replaced by a directory":    {&debug.Module{Path: modulePath, Version: "v0.0.0", Replace: &debug.Module{Path: "../../"}}, distribution},
+		"of a directory, since 1.26": {&debug.Module{Path: modulePath, Version: "v0.0.0", Replace: &debug.Module{Path: "../..", Version: "(devel)"}}, distribution},
+		"replaced by a fork":         {&debug.Module{Path: modulePath, Version: "v1.2.3", Replace: &debug.Module{Path: "example.com/fork", Version: "v1.2.4"}}, "v1.2.4"},
+		"in a workspace":             {&debug.Module{Path: modulePath, Version: "(devel)"}, distribution},
+		"the main module":            {nil, distribution},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dependencies := []*debug.Module{other}

@@ -8,6 +8,9 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/radar"
 )
 
+// causeUnknown is the cause of what nobody can tell the cause of.
+const causeUnknown = "unknown"
+
 // recently is how long ago what is slow is still worth a line.
 const recently = time.Minute
 
@@ -98,13 +101,22 @@ func sentence(i *radar.Incident, zone *time.Location) string {
 		fmt.Fprintf(&out, " (%s)", i.Confidence)
 	}
 	out.WriteString(".")
-	if len(i.For) > 0 {
-		fmt.Fprintf(&out, " For: %s.", strings.Join(i.For, "; "))
+	if i.Cause == causeUnknown {
+		list(&out, "What would tell", i.Missing)
 	}
+	list(&out, "For", i.For)
+	list(&out, "Against", i.Against)
 	if i.Remedy != "" {
 		out.WriteString(" " + i.Remedy)
 	}
 	return out.String()
+}
+
+// list adds a sentence that lists something, none of nothing.
+func list(out *strings.Builder, what string, items []string) {
+	if len(items) > 0 {
+		fmt.Fprintf(out, " %s: %s.", what, strings.Join(items, "; "))
+	}
 }
 
 func plural(n int, word string) string {
