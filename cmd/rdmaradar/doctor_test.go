@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rdmaradar/rdmaradar/internal/doctor"
+	"github.com/rdmaradar/rdmaradar/internal/doctor/heldtest"
 	"github.com/rdmaradar/rdmaradar/internal/radar"
 )
 
@@ -66,7 +67,9 @@ func TestNodeHealthWaitsForNobody(t *testing.T) {
 		"healthy":       {"echo healthy: 8 devices", "healthy: 8 devices\n", 0},
 		"not healthy":   {"echo not healthy: mlx5_3", "not healthy: mlx5_3\n", exitUnhealthy},
 		"hangs at end":  {"echo healthy; exec sleep 60", "healthy\n", 0},
-		"starves":       {"exec sleep 60", "who looks did not end in time, and the kernel does not hold it", exitNotSeen},
+		"starves":       {"exec sleep 60", "who looks did not end in time, and no thread of it is held in state D: the node may be too busy, look at its load", exitNotSeen},
+		"saw nothing":   {"echo rdmaradar: no sysfs >&2; exit 1", "no sysfs", exitNotSeen},
+		"crashes":       {"echo 'panic: nil map' >&2; exit 2", "panic: nil map", exitNotSeen},
 		"says nothing":  {"exit 0", noLine, exitNotSeen},
 		"half a line":   {"printf healthy", noLine, exitNotSeen},
 		"no such thing": {"exec /no/such/program 2>/dev/null", noLine, exitNotSeen},
@@ -98,14 +101,40 @@ func TestNodeHealthWaitsForNobody(t *testing.T) {
 // Who looks may be held by the kernel, as by a driver that does not answer. That is a
 // fault of the node.
 func TestNodeHealthOfADriverThatHangs(t *testing.T) {
-	look := exec.Command(os.Args[0])
-	look.Env = append(os.Environ(), asHeld+"=1")
+	look := heldtest.Command(heldtest.Forever)
 	var out bytes.Buffer
+	began := time.Now()
 	exit := (*exitError)(nil)
 	require.ErrorAs(t, nodeHealth(t.Context(), look, &out), &exit)
+	assert.Less(t, time.Since(began), 30*time.Second)
 	_ = look.Wait()
 	assert.Equal(t, exitUnhealthy, exit.status)
 	assert.Equal(t, "not healthy: nothing was seen of this node: who looks did not end in time: a driver or a file system does not answer\n", out.String())
+}
+
+// A line that is there when the time is over, or comes while it is looked why there is
+// none, is the answer.
+func TestALineThatComesLateIsTaken(t *testing.T) {
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	lines := make(chan string, 1)
+	for range 100 {
+		lines <- "healthy\n"
+		_, err := awaited(ctx, lines, -1)
+		require.NoError(t, err)
+	}
+	held := heldtest.Command(heldtest.Forever)
+	require.NoError(t, held.Start())
+	defer func() {
+		_ = held.Process.Kill()
+		_ = held.Wait()
+	}()
+	require.Eventually(t, func() bool { return doctor.IsHeld(held.Process.Pid) }, 30*time.Second, time.Millisecond)
+	time.AfterFunc(50*time.Millisecond, func() { lines <- "healthy\n" })
+	_, err := awaited(ctx, lines, held.Process.Pid)
+	assert.NoError(t, err)
+	_, err = awaited(ctx, lines, held.Process.Pid)
+	assert.ErrorIs(t, err, errHeld)
 }
 
 // Who is told to end has not found a fault: a scheduler that loses patience must not take

@@ -17,11 +17,13 @@ import (
 
 const (
 	// lookLimit is how long the look at a node takes at the most, healthLimit how long is
-	// waited for who looks. A prolog waits for 2 s, and to start and to end takes time.
-	lookLimit   = 1200 * time.Millisecond
-	healthLimit = 1600 * time.Millisecond
-	// healthy is how the line of a healthy node begins.
-	healthy = "healthy"
+	// waited for who looks. After either, 0.3 s go to whether the kernel holds who looks;
+	// a prolog waits for 2 s, and to start and to end takes time.
+	lookLimit   = 900 * time.Millisecond
+	healthLimit = 1400 * time.Millisecond
+	// healthy is how the line of a healthy node begins, unhealthy that of another.
+	healthy   = "healthy"
+	unhealthy = "not " + healthy
 )
 
 // The exit statuses of --node-health.
@@ -34,10 +36,10 @@ const (
 )
 
 // errHeld is that who looks has not ended because the kernel holds it, which is a fault;
-// errTooLate is that it has not for want of a processor or of memory, which is none.
+// errTooLate is that it has not, and it is not known why.
 var (
 	errHeld    = errors.New("who looks did not end in time: a driver or a file system does not answer")
-	errTooLate = errors.New("who looks did not end in time, and the kernel does not hold it: the node is too busy")
+	errTooLate = errors.New("who looks did not end in time, and no thread of it is held in state D: the node may be too busy, look at its load")
 )
 
 // lookAtHealth prints the line, none where it sees nothing. It is run in a process of its own.
@@ -59,7 +61,7 @@ func nodeHealth(ctx context.Context, look *exec.Cmd, out io.Writer) error {
 	line, err := firstLine(ctx, look)
 	switch {
 	case errors.Is(err, errHeld):
-		line = fmt.Sprintf("not %s: nothing was seen of this node: %v\n", healthy, err)
+		line = fmt.Sprintf("%s: nothing was seen of this node: %v\n", unhealthy, err)
 	case err != nil:
 		return &exitError{exitNotSeen, fmt.Errorf("nothing was seen of this node: %w", err)}
 	}
@@ -73,17 +75,19 @@ func nodeHealth(ctx context.Context, look *exec.Cmd, out io.Writer) error {
 	return nil
 }
 
-// firstLine is the first line that a command prints.
-func firstLine(ctx context.Context, command *exec.Cmd) (string, error) {
-	// A pipe of our own: that of exec is waited for until all who hold it have ended.
+// firstLine is the line of who looks. What that says on standard error, in place of the
+// line, is the error.
+func firstLine(ctx context.Context, look *exec.Cmd) (string, error) {
+	// A pipe of our own: that of exec is waited for until all who hold it have ended, and
+	// who reads our standard error would wait for one that a driver holds.
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return "", err
 	}
-	command.Stdout = writer
+	look.Stdout, look.Stderr = writer, writer
 	// It is not to be ended, or waited for, with who asked for it.
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	err = command.Start()
+	look.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = look.Start()
 	_ = writer.Close()
 	if err != nil {
 		return "", err
@@ -93,21 +97,52 @@ func firstLine(ctx context.Context, command *exec.Cmd) (string, error) {
 		line, _ := bufio.NewReader(reader).ReadString('\n')
 		lines <- line
 	}()
+	line, err := awaited(ctx, lines, look.Process.Pid)
+	if err != nil {
+		_ = look.Process.Kill()
+		return "", err
+	}
+	return judgedLine(line)
+}
+
+// awaited is a line of a process, that comes before the context ends or while it is looked
+// why it has not.
+func awaited(ctx context.Context, lines <-chan string, pid int) (string, error) {
 	select {
 	case line := <-lines:
-		if !strings.HasSuffix(line, "\n") {
-			return "", errors.New("who looks printed no line")
-		}
 		return line, nil
 	case <-ctx.Done():
-		defer func() { _ = command.Process.Kill() }()
-		switch {
-		case errors.Is(ctx.Err(), context.Canceled):
-			return "", errors.New("the check was ended by a signal")
-		case isHeld(command.Process.Pid):
-			return "", errHeld
-		default:
-			return "", errTooLate
-		}
+	}
+	why := whyLate(ctx, pid)
+	select {
+	case line := <-lines:
+		return line, nil
+	default:
+		return "", why
+	}
+}
+
+// judgedLine is the line if it is one about health.
+func judgedLine(line string) (string, error) {
+	said, whole := strings.CutSuffix(line, "\n")
+	switch {
+	case !whole:
+		return "", errors.New("who looks printed no line")
+	case !strings.HasPrefix(line, healthy) && !strings.HasPrefix(line, unhealthy):
+		return "", errors.New(strings.TrimPrefix(said, "rdmaradar: "))
+	default:
+		return line, nil
+	}
+}
+
+// whyLate is why there was no line before the context ended.
+func whyLate(ctx context.Context, pid int) error {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return errors.New("the check was ended by a signal")
+	case doctor.IsHeld(pid):
+		return errHeld
+	default:
+		return errTooLate
 	}
 }

@@ -17,19 +17,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rdmaradar/rdmaradar/internal/doctor/heldtest"
 	"github.com/rdmaradar/rdmaradar/internal/radar"
 )
 
 // asCommand has the test binary be the command.
 const asCommand = "RDMARADAR_AS_COMMAND"
 
-// asHeld has the test binary be a process that the kernel holds.
-const asHeld = "RDMARADAR_AS_HELD"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(asHeld) != "" {
-		beHeld()
-	}
+	heldtest.Main()
 	if os.Getenv(asCommand) != "" {
 		main()
 	}

@@ -15,7 +15,8 @@ import (
 // Health is whether the node's NICs are as jobs need them.
 type Health struct {
 	// Faults are what is wrong, none on a healthy node. NotReached are the checks that did
-	// not end in time; where those are of the devices, that is a fault.
+	// not end in time; where those are of the devices, and a driver holds them in the
+	// kernel, that is a fault.
 	Faults     []string
 	NotReached []string
 	// Said is what is told besides.
@@ -32,14 +33,15 @@ const (
 // which is told and decides nothing: a node is not to be drained because nobody watches.
 // Nor is it for settings such as ACS, which all nodes of a fleet have alike, for a port
 // that is slower than another, or for a link that may be saving power. Where nothing can
-// be seen of devices, that is an error.
+// be seen of devices, or not in time though no driver holds who looks, that is an error.
 func (s *System) CheckHealth(ctx context.Context) (Health, error) {
 	if !s.exists("sys/class") {
 		return Health{}, errors.New("no sysfs is mounted at /sys, in which devices are: run this on the host, or mount it")
 	}
-	return judgeHealth(Run(ctx, []Check{
+	report := Run(ctx, []Check{
 		{devicesName, s.checkPorts}, {pcieName, s.checkLanes}, {"collector", func(context.Context) []Finding { return tracedShortly(s.view()) }},
-	})), nil
+	})
+	return judgeHealth(&report, s.held)
 }
 
 // tracedShortly says in a few words whether a collector traces.
@@ -54,7 +56,26 @@ func tracedShortly(view radar.View, err error) []Finding {
 	}
 }
 
-func judgeHealth(report Report) Health {
+// judgeHealth asks only whether the kernel holds who looks where a check that decides was
+// not reached: that takes time.
+func judgeHealth(report *Report, held func() bool) (Health, error) {
+	h := healthOf(report)
+	undecided := slices.IndexFunc(h.NotReached, func(name string) bool { return name == devicesName || name == pcieName })
+	if undecided < 0 {
+		return h, nil
+	}
+	name := h.NotReached[undecided]
+	switch {
+	case held():
+		h.Faults = append(h.Faults, fmt.Sprintf("reading the %s did not end in time: a driver or its firmware does not answer", name))
+	case h.Healthy():
+		return Health{}, fmt.Errorf("reading the %s did not end in time, and no thread of it is held in state D: the node may be too busy, look at its load", name)
+	}
+	return h, nil
+}
+
+// healthOf is what the checks that ended tell.
+func healthOf(report *Report) Health {
 	h := Health{NotReached: report.NotReached}
 	active := slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Check == devicesName && f.Level == OK })
 	for _, f := range report.Findings {
@@ -66,12 +87,6 @@ func judgeHealth(report Report) Health {
 			h.Said = append(h.Said, f.What)
 		case f.Check == "collector" || f.Level == OK && f.Check == devicesName:
 			h.Said = append(h.Said, f.What)
-		}
-	}
-	for _, name := range []string{devicesName, pcieName} {
-		if slices.Contains(h.NotReached, name) {
-			h.Faults = append(h.Faults, fmt.Sprintf("reading the %s did not end in time: a driver or its firmware does not answer", name))
-			break
 		}
 	}
 	return h

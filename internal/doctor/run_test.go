@@ -43,6 +43,20 @@ func TestRunLeavesBehindWhatHangs(t *testing.T) {
 	assert.Equal(t, Finding{Check: "kernel", Level: OK, What: "kernel is ok"}, report.Findings[0])
 }
 
+// Who gets a processor late finds the context ended and the results there.
+func TestWhatHasEndedIsTaken(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	results := make(chan int, 1)
+	for range 100 {
+		results <- 1
+		_, ok := next(ctx, results)
+		require.True(t, ok)
+	}
+	_, ok := next(ctx, results)
+	assert.False(t, ok)
+}
+
 // No escape sequence gets into a report, in whichever form it is written.
 func TestTextsAreCleaned(t *testing.T) {
 	report := Run(t.Context(), []Check{{"processes", func(context.Context) []Finding {
@@ -137,7 +151,11 @@ func TestHealth(t *testing.T) {
 		"spare port":  {Report{Findings: []Finding{{Check: "devices", What: "2 devices"}, {Check: "devices", Level: Note, What: "port 2 is DOWN"}}}, true, "healthy: 2 devices\n"},
 		"no device":   {Report{Findings: []Finding{{Check: "devices", Level: Note, What: "no RDMA device"}}}, true, "healthy: no RDMA device\n"},
 		"degraded":    {Report{Findings: []Finding{{Check: "devices", What: "8 devices"}, {Check: "pcie", Level: Warning, What: "mlx5_3: narrow"}}}, false, "not healthy: mlx5_3: narrow\n"},
-		"hangs":       {Report{NotReached: []string{"devices", "pcie"}}, false, "not healthy: reading the devices did not end in time: a driver or its firmware does not answer; not reached: devices, pcie\n"},
+		"degraded and starved": {
+			Report{Findings: []Finding{{Check: "devices", Level: Warning, What: "mlx5_3: DOWN"}}, NotReached: []string{"pcie"}},
+			false,
+			"not healthy: mlx5_3: DOWN; not reached: pcie\n",
+		},
 		"collector hangs": {
 			Report{Findings: []Finding{{Check: "devices", What: "8 devices"}}, NotReached: []string{"collector"}},
 			true,
@@ -145,11 +163,36 @@ func TestHealth(t *testing.T) {
 		},
 		"hostile": {Report{Findings: []Finding{{Check: "devices", Level: Warning, What: "a\nb\x1b[31m"}}}, false, "not healthy: a\uFFFDb\uFFFD[31m\n"},
 	} {
-		h := judgeHealth(test.report)
+		h, err := judgeHealth(&test.report, func() bool { return false })
+		require.NoError(t, err, name)
 		assert.Equal(t, test.healthy, h.Healthy(), name)
 		var out bytes.Buffer
 		require.NoError(t, WriteHealth(&out, &h))
 		assert.Equal(t, test.says, out.String(), name)
+	}
+}
+
+// A look that does not end is a fault only where a driver holds it: a node that is busy
+// must not be drained for that.
+func TestHealthThatIsNotSeenInTime(t *testing.T) {
+	for _, held := range []bool{true, false} {
+		s := machine(t, fabrictest.SingleRoCE, noCollector{})
+		s.held = func() bool { return held }
+		end := make(chan struct{})
+		t.Cleanup(func() { close(end) })
+		s.inventory = func() (inventory, error) {
+			<-end
+			return inventory{}, nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		h, err := s.CheckHealth(ctx)
+		if !held {
+			require.EqualError(t, err, "reading the devices did not end in time, and no thread of it is held in state D: the node may be too busy, look at its load")
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, []string{"reading the devices did not end in time: a driver or its firmware does not answer"}, h.Faults)
 	}
 }
 

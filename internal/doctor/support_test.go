@@ -71,6 +71,7 @@ func machine(t *testing.T, tree string, collector Collector) *System {
 		root: root, collector: collector,
 		tries:  func(context.Context) (tracer.Trial, error) { return tracer.Trial{}, errors.New("not tried") },
 		clock:  func() (clockFacts, error) { return clockFacts{synchronised: true}, nil },
+		held:   func() bool { return false },
 		fabric: fabric.NewReader(filepath.Join(root, "sys")), finder: provider.NewFinder(filepath.Join(root, "proc")),
 	}
 	s.share(t.Context())

@@ -30,8 +30,10 @@ type System struct {
 	root      string
 	collector Collector
 	// tries, reads and clock ask the kernel.
-	tries  func(context.Context) (tracer.Trial, error)
-	clock  func() (clockFacts, error)
+	tries func(context.Context) (tracer.Trial, error)
+	clock func() (clockFacts, error)
+	// held says whether the kernel holds a thread of this process.
+	held   func() bool
 	fabric *fabric.Reader
 	finder *provider.Finder
 	// inventory and view are asked for once, by the first check that needs them.
@@ -52,7 +54,7 @@ func New(ctx context.Context, collector Collector) *System {
 	s := &System{
 		root: "/", collector: collector,
 		tries: func(ctx context.Context) (tracer.Trial, error) { return tracer.Try(ctx, tracer.Config{}) },
-		clock: readClock, fabric: fabric.NewReader(""), finder: provider.NewFinder(""),
+		clock: readClock, held: func() bool { return IsHeld(os.Getpid()) }, fabric: fabric.NewReader(""), finder: provider.NewFinder(""),
 	}
 	s.share(ctx)
 	return s
