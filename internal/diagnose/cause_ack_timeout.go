@@ -1,5 +1,7 @@
 package diagnose
 
+import "time"
+
 func ackTimeoutCause() Cause {
 	return Cause{
 		Name:    "ack_timeout",
@@ -15,6 +17,7 @@ func ackTimeoutCause() Cause {
 			"No timeout was counted.",
 			"Other requests of the queue pair got through: then some packets are lost, not all.",
 			"The peer told of gaps, or that it had no receive posted: it is there.",
+			"Requests waited for less than three timeouts: so few packets may be lost by chance.",
 			"Many requests in a row were slow and came through: the path may only take longer than the timeout.",
 			"The poller was off its CPU, or polls found completions late.",
 		},
@@ -116,7 +119,24 @@ func (c *networkCase) weighSilence(r retransmissions) {
 	if len(c.heads) > 2 {
 		c.opposes(Possible, "delays", "%d requests were slow one after the other and came through", len(c.heads))
 	}
-	if timeout := c.path().AckTimeout; len(c.delays) > 0 && median(c.delays) < timeout*3/2 {
-		c.opposes(Possible, "delays", "requests were late by %s, less than two timeouts of %s", short(median(c.delays)), short(timeout))
+	if waited, timeout := c.waited(), c.path().AckTimeout; waited < fewTimeouts*timeout {
+		c.opposes(Possible, "delays", "requests waited for %s, less than three timeouts of %s: so few packets may be lost by chance", short(waited), short(timeout))
 	}
+}
+
+// fewTimeouts is after how many timeouts in a row it is hardly by chance that nothing came
+// back: where one packet in ten is lost, one request in a thousand waits for so many.
+const fewTimeouts = 3
+
+// waited is how long requests waited: the oldest that still does, or the one in the middle
+// of those that came through.
+func (c *networkCase) waited() time.Duration {
+	var longest time.Duration
+	if len(c.delays) > 0 {
+		longest = median(c.delays)
+	}
+	for i := range c.Stuck {
+		longest = max(longest, c.Stuck[i].Age)
+	}
+	return longest
 }

@@ -143,6 +143,8 @@ func ackTimeoutTrials() trials {
 				softRoCE(inHardware("completer_retry_err", 5)), "network_delay", Likely,
 			},
 			{"one of ten given up, and something else", after(slowBy(10, 5*time.Millisecond), failsOne(statusRetryExceeded)), timeouts(1), "packet_loss", Possible},
+			// One packet in ten was lost, and of one request three in a row: seen with soft-RoCE.
+			{"one that waits for its second timeout", stuckFor(2 * ackTimeout), softRoCE(inHardware("completer_retry_err", 3)), "packet_loss", Possible},
 			{"given up, and no timeout", failing(statusRetryExceeded), mlx5(), "ack_timeout", Possible},
 		},
 	}
