@@ -68,7 +68,7 @@ check-generated: setup-generate ## fail when a committed generated file differs 
 build: ## build the collector distribution, bin/otelcol-rdma, and the companion command, bin/rdmaradar
 	@scripts/build.sh
 
-packages: build ## make the .deb and the .rpm, into out/packages
+packages: build ## make a .deb and an .rpm of the collector and of the command, into out/packages
 	@go run -C internal/packaging ./cmd/packages -repository "$(CURDIR)" -binaries "$(CURDIR)/bin" -out "$(CURDIR)/out/packages"
 
 image: build ## make the container image, an OCI layout, into out/image

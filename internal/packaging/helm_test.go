@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -128,6 +129,16 @@ func TestHelmValuesStayValues(t *testing.T) {
 		assert.False(t, pod.HostIPC)
 		assert.False(t, pod.Containers[0].TTY)
 	}
+}
+
+// docs/rollout.md makes values of the file so.
+func TestHelmTakesTheTelemetryOfTheAgent(t *testing.T) {
+	text, err := os.ReadFile(repository + "/config/gateway/agent-telemetry.yaml")
+	require.NoError(t, err)
+	objects, err := render(t, "config:\n  "+strings.ReplaceAll(string(text), "\n", "\n  "))
+	require.NoError(t, err)
+	extra := only[*corev1.ConfigMap](t, objects).Data["extra.yaml"]
+	assert.YAMLEq(t, string(text), extra)
 }
 
 func TestHelmRefusesWrongValues(t *testing.T) {

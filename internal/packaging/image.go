@@ -65,6 +65,10 @@ func (i Image) files() ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	telemetry, err := os.ReadFile(filepath.Join(i.Repository, "config", "gateway", "agent-telemetry.yaml"))
+	if err != nil {
+		return nil, err
+	}
 	licences, err := i.licences()
 	if err != nil {
 		return nil, err
@@ -73,6 +77,7 @@ func (i Image) files() ([]entry, error) {
 		// Runtimes bring their own; without any, localhost has no address.
 		{name: "etc/hosts", mode: 0o644, content: []byte("127.0.0.1 localhost\n::1 localhost\n")},
 		{name: "etc/otelcol-rdma/agent.yaml", mode: 0o644, content: config},
+		{name: "etc/otelcol-rdma/agent-telemetry.yaml", mode: 0o644, content: telemetry},
 		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, content: authorities()},
 		{name: "run/otelcol-rdma/", mode: 0o755},
 		{name: "tmp/", mode: 0o1777},

@@ -65,9 +65,11 @@ func TestImageReadBack(t *testing.T) {
 	assert.Equal(t, program, files["otelcol-rdma"].content)
 	assert.EqualValues(t, 0o755, files["otelcol-rdma"].header.Mode)
 	assert.EqualValues(t, 0o1777, files["tmp"].header.Mode)
-	agent, err := os.ReadFile(repository + "/config/agent.yaml")
-	require.NoError(t, err)
-	assert.Equal(t, string(agent), files["etc/otelcol-rdma/agent.yaml"].content)
+	for name, source := range map[string]string{"agent.yaml": "agent.yaml", "agent-telemetry.yaml": "gateway/agent-telemetry.yaml"} {
+		want, err := os.ReadFile(repository + "/config/" + source)
+		require.NoError(t, err)
+		assert.Equal(t, string(want), files["etc/otelcol-rdma/"+name].content)
+	}
 	assert.Equal(t, "of others", files["licenses/THIRD-PARTY.txt"].content)
 	for _, name := range []string{"LICENSE", "GPL-2.0.txt", "BSD-2-Clause.txt", "uPlot-MIT.txt"} {
 		assert.Contains(t, files, "licenses/"+name)

@@ -114,6 +114,7 @@ func checkInstalled(t *testing.T, root string) {
 	for path, mode := range map[string]fs.FileMode{
 		"usr/bin/otelcol-rdma":                            0o755,
 		"etc/otelcol-rdma/agent.yaml":                     0o644,
+		"etc/otelcol-rdma/agent-telemetry.yaml":           0o644,
 		"etc/otelcol-rdma/environment":                    0o600,
 		"usr/lib/systemd/system/otelcol-rdma.service":     0o644,
 		"usr/lib/systemd/system-generators/otelcol-rdma":  0o755,
@@ -232,7 +233,7 @@ func TestRPM(t *testing.T) {
 	_, first := built(t, sources(t, "0.1.0"), "otelcol-rdma")
 	assert.Equal(t, "otelcol-rdma-0.1.0-1.x86_64.rpm", filepath.Base(first))
 	run(t, "rpm", "--checksig", "--nosignature", first)
-	assert.ElementsMatch(t, []string{"/etc/otelcol-rdma/agent.yaml", "/etc/otelcol-rdma/environment"},
+	assert.ElementsMatch(t, []string{"/etc/otelcol-rdma/agent.yaml", "/etc/otelcol-rdma/agent-telemetry.yaml", "/etc/otelcol-rdma/environment"},
 		strings.Fields(run(t, "rpm", "--query", "--package", "--configfiles", first)))
 
 	// No package provides the shell of this root directory.
