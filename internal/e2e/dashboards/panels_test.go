@@ -184,7 +184,8 @@ func configuration(t *testing.T, root string) string {
 		"port: 8888":      "port: 0",
 		"  rdma:\n\n": fmt.Sprintf("  rdma:\n    root_path: %s\n    threshold: 200us\n    collection_interval: 2s\n    routes: true\n"+
 			"    max_thread_cpu_ratio: 1\n    max_agent_cpu_cores: 1\n    devices: {include: [{strict: %s}]}\n\n", root, simulated),
-		"  rdma_radar:\n":    "  rdma_radar: {endpoint: \"localhost:0\"}\n",
+		"  rdma_radar:\n":    "  rdma_radar:\n    endpoint: \"localhost:0\"\n",
+		"/run/otelcol-rdma":  t.TempDir(),
 		"exporters:\n  otlp": "exporters:\n  debug: {}\n  otlp",
 		"  pipelines:\n":     "  pipelines:\n    traces: {receivers: [rdma], exporters: [debug]}\n",
 	} {
