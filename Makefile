@@ -33,12 +33,16 @@ unit: setup-unit verbsim debian-packages check-generated ## vet, generated files
 	for module in $(modules); do (cd $$module && go vet ./... && \
 		go tool -modfile=$(CURDIR)/internal/tools/go.mod gotestsum --format pkgname -- -race -count 1 -timeout 10m ./...); done
 
-# Two tests at a time: most of a start is the kernel verifying programs, and the end
-# waits for it to let go of probes. Four at a time are a sixth faster on two CPUs, and
-# hold each other up now and then for longer than a test can bear.
+# Two tests of the tracer at a time: most of a start is the kernel verifying programs, and
+# the end waits for it to let go of probes. Four at a time are a sixth faster on two CPUs,
+# and hold each other up now and then for longer than a test can bear. Those of the receiver
+# wait for their collectors more than they work, and are three.
 e2e: setup-demo build verbsim ## end to end on this host: simulated verbs workloads, the built collector (root)
-	packages=$$(scripts/tagged-packages.sh e2e); \
-	$(gotestsum) --format testname -- -tags e2e -count 1 -p 1 -parallel 2 -timeout 25m $$packages
+	packages=$$(scripts/tagged-packages.sh e2e); failed=0; \
+	run() { $(gotestsum) --format testname -- -tags e2e -count 1 -p 1 -timeout 25m "$$@" || failed=1; }; \
+	run -parallel 2 $$(grep -v /rdmareceiver <<<"$$packages"); \
+	run -parallel 3 $$(grep /rdmareceiver <<<"$$packages"); \
+	exit $$failed
 
 backends: setup-demo setup-unit build verbsim image ## the built collector with Jaeger and Prometheus, which are built first; rules and dashboards; the image (root)
 	@internal/e2e/build.sh
