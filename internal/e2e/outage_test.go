@@ -12,23 +12,14 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/testbed"
 )
 
-// withOutage keeps all three signals on disk, request by request, until they are taken.
-const withOutage = `exporters:
-  file: {path: "{dir}/out.jsonl", append: true, flush_interval: 100ms}
-  otlp_grpc:
-    endpoint: "%s"
-    tls: {insecure: true}
-    retry_on_failure: {initial_interval: 100ms, max_interval: 500ms, max_elapsed_time: 0}
-    sending_queue: {storage: file_storage, sizer: bytes, queue_size: 67108864}
-extensions:
-  file_storage: {directory: "{dir}/queue", create_directory: true}
-service:
-  extensions: [file_storage]
-  pipelines:
-    traces: {receivers: [rdma], exporters: [otlp_grpc, file]}
-    metrics: {receivers: [rdma], exporters: [otlp_grpc, file]}
+const (
+	// metricsAndLogs go the way that withQueue has for traces.
+	metricsAndLogs = `    metrics: {receivers: [rdma], exporters: [otlp_grpc, file]}
     logs: {receivers: [rdma], exporters: [otlp_grpc, file]}
 `
+	// requestQueue keeps request by request, as they came.
+	requestQueue = "sizer: bytes, queue_size: 67108864"
+)
 
 // What spans, metrics and logs say of an outage of the gateway arrives after it, each
 // request once, though the collector is started anew meanwhile.
@@ -36,7 +27,7 @@ func TestAllSignalsOutliveAnOutage(t *testing.T) {
 	a := newAgent(t, "")
 	closed := fmt.Sprintf("localhost:%d", testbed.FreePort(t))
 	a.keys = "slow_logs: true"
-	a.rest = fmt.Sprintf(withOutage, closed)
+	a.rest = fmt.Sprintf(withQueue+metricsAndLogs, closed, requestQueue)
 	job := func() {
 		startJob(t, a.root, nil, "rate", "--rate", "200", "--seconds", "3", "--latency-us", "300").end()
 	}
