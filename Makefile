@@ -25,7 +25,7 @@ demo: check-demo setup-demo build verbsim ## watch slow work requests of a simul
 	@bin/demo
 
 test: ## run the tiers unit, e2e, backends, browser, lab, verdicts-here and verdicts-guest, and print the time of each (root)
-	@scripts/tiers.sh build unit e2e backends browser lab verdicts-here verdicts-guest
+	@LAB_KEEP=1 scripts/tiers.sh build unit e2e backends browser lab verdicts-here verdicts-guest
 
 unit: setup-unit verbsim debian-packages check-generated ## vet, generated files, every package under the race detector, the documents
 	go vet ./...
@@ -58,10 +58,12 @@ screenshots: setup-browser setup-screenshots build verbsim ## take the pictures 
 	cd internal/browser && go test -tags browser -count 1 -parallel 1 -run 'TestIncidentIsSeenAtOnce|TestTopology|TestSpikeOfASimulatedJobIsSeen' .
 	@scripts/screenshots.sh
 
+# `make test` keeps the results of a kernel while nothing that decides them has changed:
+# neither what the guest is given, nor what it boots, nor the tests.
 lab: setup-lab packages ## end to end in virtual machines with soft-RoCE (root; LAB_KERNELS=6.1,6.12,newest LAB_RUN=regexp)
 	packages=$$(scripts/tagged-packages.sh lab); \
 	$(gotestsum) --format testname -- -tags lab -count 1 -p 1 -timeout 65m $$packages
-	@cat out/lab/throughput.txt 2>/dev/null || true
+	@cat out/lab/throughput.txt out/lab/kept.txt 2>/dev/null || true
 
 generate: setup-generate ## regenerate BPF objects, their Go bindings and the receiver's metadata
 	go generate ./...

@@ -28,7 +28,8 @@ for tier in "$@"; do
 		broken+=("$tier")
 	fi
 	tests=$(sed -n 's/^DONE //p' "$logs/$tier.log" | paste -sd '+')
-	report+=("$(printf '%-13s %s in %4d s   %s' "$tier" "$result" $((SECONDS - begin)) "${tests//+/ + }")")
+	kept=$(grep '^KEPT ' "$logs/$tier.log")
+	report+=("$(printf '%-13s %s in %4d s   %s' "$tier" "$result" $((SECONDS - begin)) "${tests//+/ + }${kept:+; $kept}")")
 done
 
 for tier in "${broken[@]}"; do

@@ -30,7 +30,9 @@ const (
 // TestLab boots the kernels, as many at once as there are CPUs, runs the suite in
 // each, writes report.json and throughput.json into out/lab and fails when any test
 // of any kernel failed. The variable LAB_RUN, a regular expression, runs a part of
-// it; LAB_KERNELS names the kernels, see SelectKernelLines.
+// it; LAB_KERNELS names the kernels, see SelectKernelLines. With LAB_KEEP the results of
+// an earlier run stand where nothing that decides them has changed, see Boot.Keep, and
+// out/lab/kept.txt says which.
 func TestLab(t *testing.T) {
 	// It holds one place among the parallel tests, whatever runs at once in it.
 	t.Parallel()
@@ -72,7 +74,7 @@ func TestLab(t *testing.T) {
 	}
 	_ = guests.Wait()
 	whole := report.Report{Kernels: kernels}
-	if err := errors.Join(whole.Write(ReportPath(repository)), whole.WriteThroughput(OutputDir(repository))); err != nil {
+	if err := errors.Join(whole.Write(ReportPath(repository)), whole.WriteThroughput(OutputDir(repository)), whole.WriteKept(OutputDir(repository))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -88,6 +90,9 @@ func runBoot(t *testing.T, boot Boot, cache *Cache, guest string) report.Kernel 
 		k.Release = boot.Kernel.Name
 	}
 	t.Logf("kernel %s", k.Release)
+	if k.KeptFrom != nil {
+		t.Logf("results of %s: nothing that decides them has changed", k.KeptFrom)
+	}
 	return k
 }
 
@@ -128,7 +133,7 @@ func boots(t *testing.T, lines []KernelLine) []Boot {
 			continue
 		}
 		for _, line := range lines {
-			all = append(all, Boot{Repository: repository, Kernel: line, Tests: names, Pattern: pattern, Timeout: guestTimeout, Service: service})
+			all = append(all, Boot{Repository: repository, Kernel: line, Tests: names, Pattern: pattern, Timeout: guestTimeout, Service: service, Keep: os.Getenv("LAB_KEEP") != ""})
 		}
 	}
 	if len(all) == 0 {

@@ -27,6 +27,9 @@ type Boot struct {
 	Timeout time.Duration
 	// Service boots with systemd and runs the tests of the package, which are others.
 	Service bool
+	// Keep takes the results of an earlier run in place of another one, when all of its
+	// tests passed and nothing that decides them has changed.
+	Keep bool
 }
 
 // name is that of what the boot leaves.
@@ -48,7 +51,38 @@ func ReportPath(repository string) string { return filepath.Join(OutputDir(repos
 // console as the reason. Progress goes to log, the console to
 // out/lab/console-<line>.log.
 func (b Boot) Run(ctx context.Context, cache *Cache, guestProgram string, log io.Writer) (report.Kernel, error) {
-	share, err := b.prepareShare(guestProgram)
+	contents, err := b.contents(guestProgram)
+	if err != nil {
+		return report.Kernel{}, err
+	}
+	fingerprint, err := b.fingerprint(ctx, cache, contents)
+	if err != nil {
+		return report.Kernel{}, err
+	}
+	if earlier, found := cache.results(b.name(), fingerprint); found && b.Keep {
+		return earlier, nil
+	}
+	results, err := b.boot(ctx, cache, contents, log)
+	if err != nil {
+		return results, err
+	}
+	return results, b.keep(cache, fingerprint, results)
+}
+
+// keep remembers a run of all tests that passed. One that failed is forgotten, with the
+// one before: what fails now and then has to run again.
+func (b Boot) keep(cache *Cache, fingerprint string, results report.Kernel) error {
+	if !results.Passed() {
+		return cache.forget(b.name())
+	}
+	if b.Pattern != "" {
+		return nil
+	}
+	return cache.keep(b.name(), fingerprint, results)
+}
+
+func (b Boot) boot(ctx context.Context, cache *Cache, contents map[string]string, log io.Writer) (report.Kernel, error) {
+	share, err := b.prepareShare(contents)
 	if err != nil {
 		return report.Kernel{}, err
 	}
@@ -70,7 +104,7 @@ func (b Boot) Run(ctx context.Context, cache *Cache, guestProgram string, log io
 		return report.Kernel{}, err
 	}
 	results, err := b.results(share, died)
-	return results, errors.Join(err, dropBinaries(share))
+	return results, errors.Join(err, dropContents(share, contents))
 }
 
 // deathOf says how the guest ended before its time, "" when it did not.
@@ -98,51 +132,6 @@ func (b Boot) results(share, died string) (report.Kernel, error) {
 	}
 	defer func() { _ = events.Close() }()
 	return report.Read(events, b.Kernel.Name, b.Tests, died)
-}
-
-func (b Boot) prepareShare(guestProgram string) (string, error) {
-	share, err := filepath.Abs(filepath.Join(OutputDir(b.Repository), "guest-"+b.name()))
-	if err != nil {
-		return "", err
-	}
-	if err := os.RemoveAll(share); err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(share, 0o755); err != nil {
-		return "", err
-	}
-	collector := filepath.Join(b.Repository, "bin", "otelcol-rdma")
-	if !exists(collector) {
-		return "", fmt.Errorf("%s does not exist: run make build", collector)
-	}
-	errs := []error{
-		CopyExecutable(collector, filepath.Join(share, "otelcol-rdma")),
-		CopyExecutable(guestProgram, filepath.Join(share, "guest")),
-	}
-	for _, name := range builtPrograms() {
-		errs = append(errs, CopyExecutable(filepath.Join(filepath.Dir(guestProgram), name), filepath.Join(share, name)))
-	}
-	if b.Service {
-		errs = append(errs, b.sharePackage(share))
-	}
-	return share, errors.Join(errs...)
-}
-
-// sharePackage copies the package that make has built.
-func (b Boot) sharePackage(share string) error {
-	found, err := filepath.Glob(filepath.Join(b.Repository, "out", "packages", "otelcol-rdma_*_amd64.deb"))
-	if err != nil || len(found) != 1 {
-		return fmt.Errorf("out/packages has %d packages of the agent for Debian, not one: run make packages", len(found))
-	}
-	return CopyExecutable(found[0], filepath.Join(share, suite.Package))
-}
-
-func dropBinaries(share string) error {
-	var errs []error
-	for _, name := range append(builtPrograms(), "otelcol-rdma", "guest") {
-		errs = append(errs, os.Remove(filepath.Join(share, name)))
-	}
-	return errors.Join(errs...)
 }
 
 // CopyExecutable copies a file to one that may be executed.

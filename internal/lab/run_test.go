@@ -37,7 +37,7 @@ func TestDeathOf(t *testing.T) {
 
 func TestBootNamesAMissingCollector(t *testing.T) {
 	b := Boot{Repository: t.TempDir(), Kernel: KernelLines()[0]}
-	if _, err := b.prepareShare("guest"); err == nil || !strings.Contains(err.Error(), "make build") {
+	if _, err := b.contents("guest"); err == nil || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -67,7 +67,11 @@ func TestPrepareShareStartsAfresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := Boot{Repository: dir, Kernel: KernelLines()[0]}
-	share, err := b.prepareShare(filepath.Join(dir, "guest"))
+	contents, err := b.contents(filepath.Join(dir, "guest"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	share, err := b.prepareShare(contents)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +84,7 @@ func TestPrepareShareStartsAfresh(t *testing.T) {
 			t.Errorf("%s: %v, %v", f, info, err)
 		}
 	}
-	if err := dropBinaries(share); err != nil || exists(filepath.Join(share, "guest")) {
+	if err := dropContents(share, contents); err != nil || exists(filepath.Join(share, "guest")) {
 		t.Errorf("binaries stay: %v", err)
 	}
 }

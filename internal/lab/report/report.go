@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 )
 
 // The results of a test.
@@ -56,6 +58,14 @@ type Kernel struct {
 	Throughput []Throughput `json:"throughput,omitempty"`
 	// KernelVerbs is what tracing cost work in the kernel, nil when that test did not run.
 	KernelVerbs []KernelVerbs `json:"kernel_verbs,omitempty"`
+	// KeptFrom is when an earlier run gave these results, nil when this run did.
+	KeptFrom *time.Time `json:"kept_from,omitempty"`
+}
+
+// Passed says whether tests ran and none failed.
+func (k Kernel) Passed() bool {
+	failed := func(t Test) bool { return t.Result != Pass && t.Result != Skip }
+	return len(k.Tests) > 0 && !slices.ContainsFunc(k.Tests, failed)
 }
 
 // Report is the whole of a lab run.
