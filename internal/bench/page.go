@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,13 +42,13 @@ func (b *bench) measurePage(ctx context.Context, r *result) error {
 	b.noteWindow(s.window)
 	measured := map[string][]float64{}
 	for round := range s.repeats {
-		extensions := []string{"", pageExtension}
-		// Each agent is first once: what changes with time counts for both alike.
+		// Each is first once: what changes with time counts for all alike.
+		orders := [][]string{{pageAbsent}, {pageIdle, pageWatched}}
 		if round%2 == 1 {
-			extensions = []string{pageExtension, ""}
+			orders = [][]string{{pageWatched, pageIdle}, {pageAbsent}}
 		}
-		for _, extension := range extensions {
-			if err := b.watchPage(ctx, extension, measured); err != nil {
+		for _, states := range orders {
+			if err := b.watchPage(ctx, states, measured); err != nil {
 				return fmt.Errorf("the radar page: %w", err)
 			}
 		}
@@ -58,11 +59,15 @@ func (b *bench) measurePage(ctx context.Context, r *result) error {
 	return nil
 }
 
-// watchPage watches one agent in the states that it can be in.
-func (b *bench) watchPage(ctx context.Context, extension string, measured map[string][]float64) error {
+// watchPage watches one agent in states that are of the same configuration.
+func (b *bench) watchPage(ctx context.Context, states []string, measured map[string][]float64) error {
 	root, err := makeRoot()
 	if err != nil {
 		return err
+	}
+	extension := pageExtension
+	if slices.Contains(states, pageAbsent) {
+		extension = ""
 	}
 	a, err := b.startAgent(ctx, root, extension)
 	if err != nil {
@@ -72,29 +77,28 @@ func (b *bench) watchPage(ctx context.Context, extension string, measured map[st
 	if err != nil {
 		return errors.Join(err, a.close())
 	}
-	err = b.watchStates(ctx, a, extension, measured)
+	// The first collection, and what is done once for new queues, is in none of them.
+	err = sleep(ctx, b.schedule.page.window)
+	for _, state := range states {
+		if err == nil {
+			err = b.watchState(ctx, a, state, measured)
+		}
+	}
 	return errors.Join(err, quit(), a.close())
 }
 
-func (b *bench) watchStates(ctx context.Context, a *agent, extension string, measured map[string][]float64) error {
-	if extension == "" {
-		return b.watchState(ctx, a, pageAbsent, measured)
-	}
-	if err := b.watchState(ctx, a, pageIdle, measured); err != nil {
-		return err
-	}
-	v, err := a.look(ctx)
-	if err != nil {
-		return err
-	}
-	err = b.watchState(ctx, a, pageWatched, measured)
-	return errors.Join(err, v.close())
-}
-
 func (b *bench) watchState(ctx context.Context, a *agent, state string, measured map[string][]float64) error {
+	looked := func() error { return nil }
+	if state == pageWatched {
+		v, err := a.look(ctx)
+		if err != nil {
+			return err
+		}
+		looked = v.close
+	}
 	one, err := watch(ctx, a.command.Process.Pid, b.schedule.page.window)
 	measured[state] = append(measured[state], one.CPUCores)
-	return err
+	return errors.Join(err, looked())
 }
 
 // startQueues starts a program with all its queue pairs in use, and returns what ends it.
