@@ -57,7 +57,8 @@ type agent struct {
 	log     string
 }
 
-const agentConfig = `receivers:
+const agentConfig = `extensions: {%s}
+receivers:
   rdma:
     root_path: %s
     max_thread_cpu_ratio: 1
@@ -67,6 +68,7 @@ exporters:
   file:
     path: %s
 service:
+  extensions: [%s]
   telemetry:
     metrics:
       level: none
@@ -81,16 +83,14 @@ service:
 
 // measureAgent watches one agent under every load, all loads again and again.
 func (b *bench) measureAgent(ctx context.Context, r *result) error {
-	s := b.schedule
+	s := b.schedule.agent
 	b.progress("the agent: %d loads, %d times %s each", len(agentLoads), s.repeats, s.window)
-	if s.window%collectionInterval != 0 {
-		b.note("the agent is watched for %s at a time, and collects every %s: its share of a collection differs from load to load", s.window, collectionInterval)
-	}
+	b.noteWindow(s.window)
 	root, err := makeRoot()
 	if err != nil {
 		return err
 	}
-	a, err := b.startAgent(ctx, root)
+	a, err := b.startAgent(ctx, root, "")
 	if err != nil {
 		return err
 	}
@@ -121,6 +121,13 @@ func (b *bench) measureAgent(ctx context.Context, r *result) error {
 	return nil
 }
 
+// noteWindow says what short windows do to numbers.
+func (b *bench) noteWindow(window time.Duration) {
+	if window%collectionInterval != 0 {
+		b.note("the agent is watched for %s at a time, and collects every %s: its share of a collection differs from window to window", window, collectionInterval)
+	}
+}
+
 // makeRoot makes the root directory that the agent sees: this machine's, with a
 // sysfs in which the workload describes the simulated device.
 func makeRoot() (string, error) {
@@ -129,6 +136,7 @@ func makeRoot() (string, error) {
 		return "", err
 	}
 	return root, errors.Join(
+		os.RemoveAll(root),
 		os.MkdirAll(filepath.Join(root, "sys"), 0o755),
 		os.Symlink("/proc", filepath.Join(root, "proc")),
 		os.Symlink("/etc", filepath.Join(root, "etc")),
@@ -136,10 +144,11 @@ func makeRoot() (string, error) {
 	)
 }
 
-func (b *bench) startAgent(ctx context.Context, root string) (*agent, error) {
+// startAgent starts the agent with an extension, if one is named.
+func (b *bench) startAgent(ctx context.Context, root, extension string) (*agent, error) {
 	config := filepath.Join(outDirectory, "agent.yaml")
 	exported := filepath.Join(outDirectory, "agent.jsonl")
-	if err := os.WriteFile(config, fmt.Appendf(nil, agentConfig, root, exported), 0o644); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, agentConfig, extensionConfig(extension), root, exported, extension), 0o644); err != nil {
 		return nil, err
 	}
 	a := &agent{log: filepath.Join(outDirectory, "agent.log")}
@@ -170,6 +179,13 @@ func (b *bench) startAgent(ctx context.Context, root string) (*agent, error) {
 	return a, nil
 }
 
+func extensionConfig(name string) string {
+	if name == "" {
+		return ""
+	}
+	return name + ": {endpoint: \"localhost:0\"}"
+}
+
 func (a *agent) close() error {
 	a.stop()
 	if err := a.command.Wait(); !ended(err) {
@@ -181,7 +197,7 @@ func (a *agent) close() error {
 // watchAgent measures the agent while a workload runs.
 func (b *bench) watchAgent(ctx context.Context, a *agent, root string, load agentLoad) (agentResult, error) {
 	none := agentResult{}
-	length := b.schedule.window + agentWarmUp + time.Second/2
+	length := b.schedule.agent.window + agentWarmUp + time.Second/2
 	var out bytes.Buffer
 	workload := verbsim.Command(ctx, workloadPath, "rate",
 		"--provider", b.library,
@@ -197,7 +213,7 @@ func (b *bench) watchAgent(ctx context.Context, a *agent, root string, load agen
 	if err := b.startObserved(workload); err != nil {
 		return none, err
 	}
-	r, err := watch(ctx, a.command.Process.Pid, b.schedule.window)
+	r, err := watch(ctx, a.command.Process.Pid, b.schedule.agent.window)
 	if err := errors.Join(err, workload.Wait()); err != nil {
 		return none, fmt.Errorf("%s: %w: %s", strings.Join(workload.Args, " "), err, lastLine(out.String()))
 	}

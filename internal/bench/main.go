@@ -52,7 +52,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	r := result{Machine: b.machine()}
-	for _, part := range []func(context.Context, *result) error{b.measureProbes, b.measureAgent, b.measureQueues} {
+	for _, part := range []func(context.Context, *result) error{b.measureProbes, b.measureAgent, b.measurePage, b.measureQueues} {
 		if err := part(ctx, &r); err != nil {
 			return err
 		}

@@ -44,6 +44,7 @@ type result struct {
 	AttachMs map[string]float64 `json:"attach_ms"`
 	DetachMs map[string]float64 `json:"detach_ms"`
 	Agent    []agentResult      `json:"agent"`
+	Page     []pageResult       `json:"page"`
 	QPs      []queueResult      `json:"qps"`
 	Notes    []string           `json:"notes"`
 }
@@ -83,6 +84,13 @@ type agentResult struct {
 	CPUCores     float64 `json:"cpu_cores"`
 	RSSBytes     uint64  `json:"rss_bytes"`
 	MapBytes     uint64  `json:"map_bytes"`
+}
+
+type pageResult struct {
+	State string `json:"state"`
+	// QPs are the queue pairs in use.
+	QPs      int     `json:"qps"`
+	CPUCores float64 `json:"cpu_cores"`
 }
 
 type queueResult struct {

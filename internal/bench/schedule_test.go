@@ -15,19 +15,23 @@ func TestScheduleFrom(t *testing.T) {
 	}
 	s, err := scheduleFrom("")
 	require.NoError(t, err)
-	assert.Equal(t, agentRepeats, s.repeats, "the default leaves room for every repeat")
-	assert.Equal(t, collectionInterval, s.window)
+	assert.Equal(t, agentRepeats, s.agent.repeats, "the default leaves room for every repeat")
+	assert.Equal(t, collectionInterval, s.agent.window)
+	assert.Equal(t, pageRepeats, s.page.repeats, "the default leaves room for every repeat")
+	assert.Equal(t, collectionInterval, s.page.window)
 }
 
-// TestDivide: whatever the time, both parts fit into it and the agent is
-// watched at every load.
+// TestDivide: whatever the time, all parts fit into it, and the agent is
+// watched at every load and with every state of the page.
 func TestDivide(t *testing.T) {
 	for total := minSeconds; total <= maxSeconds; total++ {
 		whole := time.Duration(total) * time.Second
 		s := divide(whole)
-		assert.LessOrEqual(t, s.agentTime()+s.probes, whole, total)
-		assert.GreaterOrEqual(t, s.repeats, 1, total)
-		assert.Greater(t, s.window, 2*time.Second, total)
-		assert.LessOrEqual(t, s.window, collectionInterval, total)
+		assert.LessOrEqual(t, s.agent.time()+s.page.time()+s.probes, whole, total)
+		for _, w := range []watching{s.agent, s.page} {
+			assert.GreaterOrEqual(t, w.repeats, 1, total)
+			assert.GreaterOrEqual(t, w.window, 2*time.Second, total)
+			assert.LessOrEqual(t, w.window, collectionInterval, total)
+		}
 	}
 }

@@ -17,6 +17,7 @@ func printTable(out io.Writer, r *result) {
 	printPrograms(out, r)
 	printProfile(out, r)
 	printAgent(out, r)
+	printPage(out, r)
 	printQueues(out, r)
 	for _, note := range r.Notes {
 		fmt.Fprintf(out, "NOTE: %s\n", note)
@@ -129,6 +130,19 @@ func printAgent(out io.Writer, r *result) {
 		}
 		fmt.Fprintf(table, "%s\t%.0f\t%.1f %%\t%.2f %%\t%.4f\t%.1f\t%.1f\t\n", asked, a.CompletionsPerSecond,
 			100*a.SlowShare, 100*a.SlowMeasured, a.CPUCores, mebibytes(a.RSSBytes), mebibytes(a.MapBytes))
+	}
+}
+
+func printPage(out io.Writer, r *result) {
+	if len(r.Page) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\nThe agent with %d queue pairs in use, by who looks at its radar page\n", r.Page[0].QPs)
+	table := newTable(out)
+	defer table.Flush()
+	fmt.Fprint(table, "\tCPU cores\tmore\t\n")
+	for _, p := range r.Page {
+		fmt.Fprintf(table, "%s\t%.4f\t%+.4f\t\n", p.State, p.CPUCores, p.CPUCores-r.Page[0].CPUCores)
 	}
 }
 

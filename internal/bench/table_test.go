@@ -21,6 +21,7 @@ func measured() *result {
 		AttachMs: map[string]float64{modeOurs: 120},
 		QPs:      []queueResult{{QPs: 16, MapBytes: 32 << 20, Tracked: 16}, {QPs: 32, MapBytes: 32 << 20, Tracked: 30, Untracked: 2}},
 		Agent:    []agentResult{{AskedPerSecond: 0, CompletionsPerSecond: 250000.4, SlowShare: 0.001, CPUCores: 0.0123, RSSBytes: 70 << 20}},
+		Page:     []pageResult{{State: pageAbsent, QPs: 4096, CPUCores: 0.0125}, {State: pageWatched, QPs: 4096, CPUCores: 0.05}},
 		Programs: []programResult{{Name: "enter_poll_cq", RunCount: 12, NsPerRun: 151.25}},
 		Profile:  []profilePart{{partReads, 0.125}},
 		Notes:    []string{"bpftrace is missing: no such file"},
@@ -48,7 +49,7 @@ func TestPrintTable(t *testing.T) {
 		"2 processors (virtual machine), Linux 6.1; load average 0.50 before",
 		"medians of 5 rounds",
 		"NOTE: bpftrace is missing: no such file",
-		"250000", "0.0123", "151.2", "12.5 %",
+		"250000", "0.0123", "151.2", "12.5 %", "4096 queue pairs in use", "+0.0375",
 	} {
 		assert.Contains(t, text, want)
 	}
