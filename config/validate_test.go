@@ -28,6 +28,15 @@ func run(t *testing.T, arguments ...string) (string, error) {
 	return string(output), err
 }
 
+// Who reports a fault names one version of both.
+func TestCommandHasTheVersionOfTheCollector(t *testing.T) {
+	output, err := run(t, "--version")
+	require.NoError(t, err, output)
+	said, err := exec.CommandContext(t.Context(), "../bin/rdmaradar", "--version").CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	assert.Equal(t, strings.Replace(output, "otelcol-rdma", "rdmaradar", 1), strings.TrimSpace(string(said)))
+}
+
 func TestCollectorListsReceiverForThreeSignals(t *testing.T) {
 	output, err := run(t, "components")
 	require.NoError(t, err, output)
