@@ -18,6 +18,9 @@ import (
 
 const collector = "../bin/otelcol-rdma"
 
+// telemetry is for agent.yaml to be run with.
+const telemetry = "gateway/agent-telemetry.yaml"
+
 // run starts the built collector with no environment but what the
 // configurations name, and returns all it printed.
 func run(t *testing.T, arguments ...string) (string, error) {
@@ -26,6 +29,15 @@ func run(t *testing.T, arguments ...string) (string, error) {
 	command.Env = []string{"GATEWAY=localhost:4317", "RDMA_TOKEN=token"}
 	output, err := command.CombinedOutput()
 	return string(output), err
+}
+
+// Who reports a fault names one version of both.
+func TestCommandHasTheVersionOfTheCollector(t *testing.T) {
+	output, err := run(t, "--version")
+	require.NoError(t, err, output)
+	said, err := exec.CommandContext(t.Context(), "../bin/rdmaradar", "--version").CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	assert.Equal(t, strings.Replace(output, "otelcol-rdma", "rdmaradar", 1), string(said))
 }
 
 func TestCollectorListsReceiverForThreeSignals(t *testing.T) {
@@ -65,7 +77,7 @@ func TestShippedConfigurationsAreValid(t *testing.T) {
 // What is given besides another configuration is no whole one by itself.
 func TestShippedAdditionsAreValid(t *testing.T) {
 	for _, paths := range [][]string{
-		{"agent.yaml", "gateway/agent-telemetry.yaml"},
+		{"agent.yaml", telemetry},
 		{"tempo.yaml", "prometheus.yaml"},
 		{"jaeger.yaml", "prometheus.yaml"},
 	} {
@@ -79,7 +91,7 @@ func TestShippedAdditionsAreValid(t *testing.T) {
 func TestShippedConfigurationsNameTwoVariablesAlone(t *testing.T) {
 	paths, err := filepath.Glob("*.yaml")
 	require.NoError(t, err)
-	for _, path := range paths {
+	for _, path := range append(paths, telemetry) {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for _, part := range strings.Split(string(text), "${")[1:] {

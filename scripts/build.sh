@@ -27,10 +27,15 @@ check_ebpf_version() {
 	fi
 }
 
+# The version of the distribution, which its own program is generated with.
+version() {
+	sed -n 's/^  version: *//p' builder-config.yaml
+}
+
 echo "build: bin/otelcol-rdma (some minutes the first time)"
 mkdir -p bin/tools "$dist"
 generate
 check_ebpf_version
 CGO_ENABLED=0 go build -C "$dist" -trimpath -ldflags='-s -w' -o "$PWD/bin/otelcol-rdma" .
 echo "build: bin/rdmaradar"
-CGO_ENABLED=0 go build -C cmd/rdmaradar -trimpath -ldflags='-s -w' -o "$PWD/bin/rdmaradar" .
+CGO_ENABLED=0 go build -C cmd/rdmaradar -trimpath -ldflags="-s -w -X main.version=$(version)" -o "$PWD/bin/rdmaradar" .

@@ -36,8 +36,7 @@ check_module() {
 
 check_shell() {
 	require shellcheck "scripts were" || return 1
-	shellcheck scripts/*.sh internal/provider/testdata/*.sh internal/browser/*.sh internal/e2e/*.sh .ci/run \
-		config/slurm/*.sh config/packages/*.sh config/systemd/*.generator
+	git ls-files --cached --others --exclude-standard '*.sh' '*.generator' .ci/run | xargs -r shellcheck
 }
 
 check_c() {
@@ -47,7 +46,7 @@ check_c() {
 
 failed=0
 check_gofumpt || failed=1
-for tags in '' e2e,lab; do
+for tags in '' e2e,lab,guest; do
 	tool staticcheck -tags "$tags" ./... || failed=1
 done
 check_module internal/browser browser || failed=1

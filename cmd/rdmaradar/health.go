@@ -108,18 +108,14 @@ func firstLine(ctx context.Context, look *exec.Cmd) (string, error) {
 // awaited is a line of a process, that comes before the context ends or while it is looked
 // why it has not.
 func awaited(ctx context.Context, lines <-chan string, pid int) (string, error) {
-	select {
-	case line := <-lines:
+	if line, ok := doctor.Await(ctx, lines); ok {
 		return line, nil
-	case <-ctx.Done():
 	}
 	why := whyLate(ctx, pid)
-	select {
-	case line := <-lines:
+	if line, ok := doctor.Await(ctx, lines); ok {
 		return line, nil
-	default:
-		return "", why
 	}
+	return "", why
 }
 
 // judgedLine is the line if it is one about health.

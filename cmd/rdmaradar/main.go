@@ -19,6 +19,9 @@ const (
 	exitUsage  = 64 // EX_USAGE of sysexits.h.
 )
 
+// version is that of the distribution, which scripts/build.sh has the linker set.
+var version = "devel"
+
 // exitError is an end with a status of its own; without an error nothing is said.
 type exitError struct {
 	status int
@@ -71,6 +74,7 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "rdmaradar",
 		Short:         "RDMA queues of this node, seen by otelcol-rdma",
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,

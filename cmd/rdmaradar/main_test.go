@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -127,6 +128,42 @@ func TestTopWithoutCollector(t *testing.T) {
 	_, said, status := run(t, "top", "--once", "--socket", filepath.Join(t.TempDir(), "no.sock"))
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, said, "Start otelcol-rdma with the extension rdma_radar")
+}
+
+// It says so as the collector does; what it says is a test of what was built.
+func TestVersion(t *testing.T) {
+	text, said, status := run(t, "--version")
+	assert.Zero(t, status, said)
+	assert.Equal(t, "rdmaradar version devel\n", text)
+}
+
+// Who may not use the socket, or enter its directory, is told which group may.
+func TestTopWithoutAccess(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root runs commands as somebody else")
+	}
+	const group = 4_242_424
+	socket := collector(t, nodeView())
+	directory := filepath.Dir(socket)
+	require.NoError(t, os.Chmod(filepath.Dir(directory), 0o755))
+	require.NoError(t, os.Chmod(socket, 0o660))
+	require.NoError(t, os.Chown(socket, -1, group))
+	require.NoError(t, os.Chown(directory, -1, group))
+	for mode, says := range map[os.FileMode]string{
+		0o755: "permission denied: be root or a member of the group 4242424, that of the socket",
+		0o750: "permission denied: be root or a member of the group 4242424, that of the directory " + directory + " ",
+	} {
+		require.NoError(t, os.Chmod(directory, mode))
+		cmd := command(t, "top", "--once", "--socket", socket)
+		// Nobody may enter the directory of the test binary.
+		cmd.Path = "/proc/self/exe"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		said, err := cmd.CombinedOutput()
+		exit := (*exec.ExitError)(nil)
+		require.ErrorAs(t, err, &exit, "%s", said)
+		assert.Equal(t, exitFailed, exit.ExitCode())
+		assert.Contains(t, string(said), says)
+	}
 }
 
 func TestUsage(t *testing.T) {

@@ -67,7 +67,7 @@ Exit status: 0, 1 when no collector answers or, with --once, when nothing is tra
 	f.where.add(cmd)
 	cmd.Flags().StringVar(&f.rows.Sort, "sort", "trouble", "order: "+top.Orders())
 	cmd.Flags().BoolVarP(&f.rows.Reverse, "reverse", "r", false, "turn the order round")
-	cmd.Flags().StringVarP(&f.rows.Filter, "filter", "f", "", `queues that have each of these words, such as "mlx5_3 rank:7"`)
+	cmd.Flags().StringVarP(&f.rows.Filter, "filter", "f", "", `queues, and their incidents, that have each of these words, such as "mlx5_3 rank:7"`)
 	cmd.Flags().BoolVar(&f.once, "once", false, "print the present state and end")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "with --once: table or json")
 	cmd.Flags().Float64VarP(&f.delay, "delay", "d", 1, "seconds between two looks, 1 or more")

@@ -17,6 +17,8 @@ const mostParanoid = 2
 // capabilityFacts are what a process may.
 type capabilityFacts struct {
 	held map[string]bool
+	// own is what this process may look into.
+	own sight
 	// collector is the number of the collector's process, 0 where it is this process that
 	// was looked at.
 	collector int
@@ -26,7 +28,7 @@ type capabilityFacts struct {
 }
 
 func (s *System) checkCapabilities(context.Context) []Finding {
-	f := capabilityFacts{release: s.release(), paranoid: s.number("proc/sys/kernel/perf_event_paranoid")}
+	f := capabilityFacts{own: s.sight(), release: s.release(), paranoid: s.number("proc/sys/kernel/perf_event_paranoid")}
 	process := "self"
 	if s.asked() != nil && s.collector.PID() > 0 {
 		f.collector = s.collector.PID()
@@ -44,14 +46,32 @@ func judgeCapabilities(f capabilityFacts) []Finding {
 	for _, c := range tracer.Capabilities() {
 		findings = append(findings, f.judge(c))
 	}
-	if worst(findings) == Unknown {
+	switch {
+	case f.collector > 0:
+		return append(findings, f.ownSight()...)
+	case worst(findings) == Unknown:
 		// What a person may says nothing of a service.
 		findings = append([]Finding{{
 			Level: Unknown, What: "these are the capabilities of this process, not those of a collector",
-			Do: "Run this as root, or beside the collector that is to trace.",
+			Do: f.own.remedy() + ", or beside the collector that is to trace.",
 		}}, findings...)
 	}
 	return findings
+}
+
+// moreToTell is what this report gains by looking into processes of others.
+const moreToTell = "With it this report also tells of the libraries and the devices of processes that are closed to it."
+
+// ownSight says what this process lacks, where the capabilities are those of a collector.
+func (f *capabilityFacts) ownSight() []Finding {
+	missing := f.own.missing()
+	if len(missing) == 0 {
+		return nil
+	}
+	return []Finding{{
+		Level: Unknown, What: "this process, other than the collector, has no " + strings.Join(missing, " and no "),
+		Means: moreToTell, Do: f.own.remedy() + ".",
+	}}
 }
 
 // judge tells of one capability whether it is there, what it buys, and what is missed
@@ -64,6 +84,8 @@ func (f *capabilityFacts) judge(c tracer.Capability) Finding {
 	switch {
 	case finding.Level == OK:
 		finding.Means = "CAP_SYS_ADMIN, which it has, stands for it."
+	case finding.Level == Unknown && c.Name == "CAP_SYS_PTRACE":
+		finding.Means = moreToTell
 	case finding.Level != Unknown:
 		finding.Means, finding.Do = "Without it: "+plainText(c.Without)+".", f.remedy(c.Name)
 	}

@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/rdmaradar/rdmaradar/internal/fabric/fabrictest"
 	"github.com/rdmaradar/rdmaradar/internal/radar"
@@ -64,6 +66,47 @@ func TestCapabilitiesOfThisProcess(t *testing.T) {
 	assert.Equal(t, "this process has no CAP_BPF: it is for loading programs and maps", findings[1].What)
 }
 
+// One finding says what is missing and what it would buy, also to root.
+func TestSightOfThisProcess(t *testing.T) {
+	const own, root, most = "CapEff:\t0000000000000000\n", "Uid:\t0\t0\t0\t0\n", "CapEff:\t000001ffffffffff\n"
+	running := shows{view: radar.View{Tracing: radar.Tracing{Phase: radar.Running}}, pid: 42}
+	for name, test := range map[string]struct {
+		status    string
+		collector Collector
+		// says are parts of the findings of CAP_SYS_PTRACE, do is of the one that says what to do.
+		says, do string
+	}{
+		"nobody":                     {"Uid:\t65534\t65534\t65534\t65534\n" + own, noCollector{}, "this process has no CAP_SYS_PTRACE", "Run this as root, or beside"},
+		"root without":               {root + "CapEff:\t000001fffff7ffff\n", noCollector{}, "this process has no CAP_SYS_PTRACE", "Root lacks a capability here"},
+		"nobody beside a collector":  {own, running, "other than the collector, has no CAP_SYS_PTRACE and no CAP_DAC_READ_SEARCH", "Run this as root."},
+		"root with all":              {root + most, noCollector{}, "", ""},
+		"root beside a collector":    {root + most, running, "", ""},
+		"without, beside the former": {root + "CapEff:\t000001fffff7ffff\n", running, "other than the collector, has no CAP_SYS_PTRACE", "Root lacks a capability here"},
+	} {
+		s := machine(t, fabrictest.NoRDMA, test.collector)
+		s.write(t, "proc/self/status", test.status)
+		s.write(t, "proc/42/status", "CapEff:\t000001ffffffffff\n")
+		var missing, remedies []string
+		for _, f := range s.checkCapabilities(t.Context()) {
+			if f.Level == OK {
+				continue
+			}
+			remedies = append(remedies, f.Do)
+			if strings.Contains(f.What, "CAP_SYS_PTRACE") {
+				missing = append(missing, f.What)
+				assert.Equal(t, moreToTell, f.Means, name)
+			}
+		}
+		if test.says == "" {
+			assert.Empty(t, remedies, name)
+			continue
+		}
+		require.Len(t, missing, 1, name)
+		assert.Contains(t, missing[0], test.says, name)
+		assert.Contains(t, strings.Join(remedies, " "), test.do, name)
+	}
+}
+
 // Where a collector runs, its capabilities count, and not one's own.
 func TestCapabilitiesAreThoseOfTheCollector(t *testing.T) {
 	s := machine(t, fabrictest.NoRDMA, shows{view: radar.View{Tracing: radar.Tracing{Phase: radar.Running}}, pid: 42})
@@ -72,7 +115,7 @@ func TestCapabilitiesAreThoseOfTheCollector(t *testing.T) {
 	s.write(t, "proc/sys/kernel/perf_event_paranoid", "3\n")
 	findings := s.checkCapabilities(t.Context())
 	assert.Equal(t, Warning, worst(findings))
-	last := findings[len(findings)-1]
+	last := findings[len(findings)-2]
 	assert.Contains(t, last.What, "the collector (pid 42) has no CAP_SYS_ADMIN")
 	assert.Contains(t, last.Do, "kernel.perf_event_paranoid=2, which is 3")
 

@@ -18,10 +18,11 @@ type libraryFacts struct {
 	installed, used []provider.File
 	errors          []error
 	counters        provider.Counters
+	own             sight
 }
 
 func (s *System) checkLibraries(ctx context.Context) []Finding {
-	var f libraryFacts
+	f := libraryFacts{own: s.sight()}
 	installed, err := s.finder.Installed(s.root)
 	f.installed = installed
 	if err != nil {
@@ -74,14 +75,14 @@ func functionNames(sets []provider.SiteSet) []string {
 func summaryOf(f *libraryFacts, all int, atSites, otherwise []string) []Finding {
 	if all == 0 {
 		return []Finding{{
-			Level: Note, What: "no provider of rdma-core is installed, and no process has one",
+			Level: Note, What: "no provider of rdma-core is installed, and no process" + f.unseen() + " has one",
 			Means: "Processes that bring their own, as in containers, are found when they start.",
 		}}
 	}
 	// libibverbs loads the providers of all devices that there might be: that a process has
 	// one loaded does not say that it uses it.
-	findings := []Finding{{What: fmt.Sprintf("%s of rdma-core, %d installed, %d loaded by processes; observed without a probe on an empty poll: %s",
-		plural(all, "provider", "providers"), providers(f.installed), providers(f.used), orNone(list(atSites)))}}
+	findings := []Finding{{What: fmt.Sprintf("%s of rdma-core, %d installed, %d loaded by processes%s; observed without a probe on an empty poll: %s",
+		plural(all, "provider", "providers"), providers(f.installed), providers(f.used), f.unseen(), orNone(list(atSites)))}}
 	if len(otherwise) > 0 {
 		findings = append(findings, Finding{
 			Level: Note, What: "observed by entry and return: " + list(otherwise),
@@ -111,29 +112,51 @@ func orNone(names string) string {
 	return names
 }
 
+// denied are the processes and libraries that could not be looked into, for want of a
+// capability or though this process has it.
+func (f *libraryFacts) denied() (wanting, closed []*provider.PermissionError) {
+	for _, err := range f.errors {
+		denied := (*provider.PermissionError)(nil)
+		switch {
+		case !errors.As(err, &denied):
+		case f.own.lacks(denied.Capability):
+			wanting = append(wanting, denied)
+		default:
+			closed = append(closed, denied)
+		}
+	}
+	return wanting, closed
+}
+
+// unseen says that not all could be looked into, of which the check of capabilities tells
+// why. There may be more than errors, of which there is a bound.
+func (f *libraryFacts) unseen() string {
+	if wanting, _ := f.denied(); len(wanting) == 0 {
+		return ""
+	}
+	return " that could be looked into"
+}
+
 // refusals are the libraries and processes that could not be looked at.
 func refusals(f *libraryFacts) []Finding {
 	const most = 5
 	var findings []Finding
-	var denied []error
 	for _, err := range f.errors {
-		permission := (*provider.PermissionError)(nil)
-		switch {
-		case errors.As(err, &permission):
-			denied = append(denied, err)
-		case errors.Is(err, fs.ErrNotExist):
-		case len(findings) < most:
-			level := Warning
-			if errors.Is(err, context.DeadlineExceeded) {
-				level = Unknown
-			}
-			findings = append(findings, Finding{Level: level, What: "not traced: " + err.Error()})
+		if errors.As(err, new(*provider.PermissionError)) || errors.Is(err, fs.ErrNotExist) || len(findings) == most {
+			continue
 		}
+		level := Warning
+		if errors.Is(err, context.DeadlineExceeded) {
+			level = Unknown
+		}
+		findings = append(findings, Finding{Level: level, What: "not traced: " + err.Error()})
 	}
-	if len(denied) > 0 {
+	if _, closed := f.denied(); len(closed) > 0 {
+		first := closed[0]
 		findings = append(findings, Finding{
-			Level: Unknown, What: plural(len(denied), "process or library", "processes and libraries") + " could not be looked into, the first: " + denied[0].Error(),
-			Do: "Run this as root. To root a security module denies it.",
+			Level: Unknown, What: fmt.Sprintf("%s could not be looked into though this process has %s, the first: %s %s: %v",
+				plural(len(closed), "process or library", "processes or libraries"), first.Capability, first.Op, first.Path, first.Err),
+			Means: deniedByOthers,
 		})
 	}
 	if n := f.counters.Refused32Bit; n > 0 {

@@ -26,6 +26,7 @@ func TestLibraries(t *testing.T) {
 	none := provider.SiteSet{Function: provider.PollCQ, Kind: provider.SitesNone, Reason: "it does nothing"}
 	mlx5, mana := library(1, "mlx5", good), library(2, "mana", none)
 	verbs := provider.File{ID: provider.FileID{Inode: 3}, Library: &provider.Library{Kind: provider.Verbs, Name: "libibverbs"}}
+	closed := &provider.PermissionError{Op: "read", Path: "/proc/1/maps", Capability: "CAP_SYS_PTRACE", Err: fs.ErrPermission}
 	for name, test := range map[string]struct {
 		facts libraryFacts
 		want  []expected
@@ -38,8 +39,13 @@ func TestLibraries(t *testing.T) {
 		"used without":  {libraryFacts{installed: []provider.File{mana}, used: []provider.File{mana}}, []expected{{OK, "empty poll: none"}, {Note, "by entry and return: mana (poll_cq)"}}},
 		"errors": {libraryFacts{
 			installed: []provider.File{mlx5}, counters: provider.Counters{Refused32Bit: 1},
-			errors: []error{errors.New("malformed"), fs.ErrNotExist, &provider.PermissionError{Op: "read", Path: "/proc/1/maps", Err: fs.ErrPermission}},
-		}, []expected{{OK, ""}, {Warning, "not traced: malformed"}, {Unknown, "1 process or library could not be looked into, the first: read /proc/1/maps"}, {Note, "1 32-bit verbs library"}}},
+			errors: []error{errors.New("malformed"), fs.ErrNotExist, closed},
+		}, []expected{{OK, "0 loaded by processes that could be looked into; observed"}, {Warning, "not traced: malformed"}, {Note, "1 32-bit verbs library"}}},
+		"nothing seen": {libraryFacts{errors: []error{closed}}, []expected{{Note, "no process that could be looked into has one"}}},
+		"denied nonetheless": {libraryFacts{installed: []provider.File{mlx5}, errors: []error{closed}, own: sight{held: holding()}}, []expected{
+			{OK, "0 loaded by processes; observed"},
+			{Unknown, "1 process or library could not be looked into though this process has CAP_SYS_PTRACE, the first: read /proc/1/maps: permission denied | A security module"},
+		}},
 	} {
 		expect(t, name, judgeLibraries(test.facts), test.want...)
 	}

@@ -13,15 +13,15 @@ func (s *System) checkProcesses(context.Context) []Finding {
 	if err != nil {
 		return []Finding{unreadable(err)}
 	}
-	return judgeProcesses(found)
+	return judgeProcesses(found, s.sight())
 }
 
 // judgeProcesses tells of the blind spots among the processes that have an RDMA device
 // open.
-func judgeProcesses(found processes) []Finding {
+func judgeProcesses(found processes, own sight) []Finding {
 	seen := ""
 	if found.hidden > 0 {
-		seen = ", of those that can be looked into"
+		seen = fmt.Sprintf(" (%s not looked into)", plural(found.hidden, "process", "processes"))
 	}
 	findings := []Finding{{What: plural(len(found.rdma), "process has", "processes have") + " an RDMA device open" + seen}}
 	for i := range found.rdma {
@@ -33,10 +33,11 @@ func judgeProcesses(found processes) []Finding {
 			}
 		}
 	}
-	if found.hidden > 0 {
+	// What it lacks is told where the capabilities are.
+	if found.hidden > 0 && !own.lacks("CAP_SYS_PTRACE") {
 		findings = append(findings, Finding{
-			Level: Unknown, What: plural(found.hidden, "process", "processes") + " of other users could not be looked into",
-			Do: "Run this as root.",
+			Level: Unknown, What: plural(found.hidden, "process", "processes") + " could not be looked into though this process has CAP_SYS_PTRACE",
+			Means: deniedByOthers,
 		})
 	}
 	return findings

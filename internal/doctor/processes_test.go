@@ -29,7 +29,6 @@ func TestProcesses(t *testing.T) {
 	}{
 		"none":       {processes{}, nil},
 		"plain":      {job(nil), nil},
-		"hidden":     {processes{hidden: 2}, []expected{{Unknown, "2 processes of other users"}}},
 		"32 bits":    {job(func(p *rdmaProcess) { p.bits32 = true }), []expected{{Note, "python3 (pid 4242) is a 32-bit program"}}},
 		"UCX":        {job(maps("libuct_ib_mlx5.so.0.0.0")), []expected{{Note, "UCX_TLS=rc_v,ud_v"}}},
 		"older UCX":  {job(maps("libuct_ib.so.0")), []expected{{Note, "rc_mlx5"}}},
@@ -43,8 +42,16 @@ func TestProcesses(t *testing.T) {
 		"limit":      {job(func(p *rdmaProcess) { p.lockLimit = 8 << 20 }), []expected{{Warning, "may lock 8192 KiB of memory"}}},
 		"root":       {job(func(p *rdmaProcess) { p.lockLimit, p.locksAll = 8<<20, true }), nil},
 	} {
-		expect(t, name, judgeProcesses(test.found)[1:], test.want...)
+		expect(t, name, judgeProcesses(test.found, sight{})[1:], test.want...)
 	}
+}
+
+// What is closed for want of a capability is told there; else it is told here.
+func TestProcessesThatAreClosed(t *testing.T) {
+	closed := processes{hidden: 2}
+	expect(t, "without the capability", judgeProcesses(closed, sight{}), expected{OK, "0 processes have an RDMA device open (2 processes not looked into)"})
+	expect(t, "with it", judgeProcesses(closed, sight{held: holding()}),
+		expected{OK, "(2 processes not looked into)"}, expected{Unknown, "2 processes could not be looked into though this process has CAP_SYS_PTRACE | A security module"})
 }
 
 // process lays out /proc/PID of a job that has a device open.

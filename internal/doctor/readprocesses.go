@@ -85,6 +85,9 @@ func openDevices(root string, pid int) ([]string, error) {
 	var devices []string
 	for _, number := range numbers {
 		target, err := os.Readlink(filepath.Join(path, number))
+		if errors.Is(err, fs.ErrPermission) {
+			return devices, err
+		}
 		if err != nil {
 			continue // It was closed meanwhile.
 		}

@@ -38,27 +38,11 @@ func Run(ctx context.Context, checks []Check) Report {
 	}
 	found, reached := make([][]Finding, len(checks)), make([]bool, len(checks))
 	for range checks {
-		if r, ok := next(ctx, results); ok {
+		if r, ok := Await(ctx, results); ok {
 			found[r.check], reached[r.check] = r.findings, true
 		}
 	}
 	return reportOf(checks, found, reached)
-}
-
-// next takes a result until the context ends, and then one that is there. A select
-// between both picks at random, and who gets a processor late finds both.
-func next[T any](ctx context.Context, results <-chan T) (result T, ok bool) {
-	select {
-	case result = <-results:
-		return result, true
-	case <-ctx.Done():
-	}
-	select {
-	case result = <-results:
-		return result, true
-	default:
-		return result, false
-	}
 }
 
 func reportOf(checks []Check, found [][]Finding, reached []bool) Report {

@@ -43,20 +43,6 @@ func TestRunLeavesBehindWhatHangs(t *testing.T) {
 	assert.Equal(t, Finding{Check: "kernel", Level: OK, What: "kernel is ok"}, report.Findings[0])
 }
 
-// Who gets a processor late finds the context ended and the results there.
-func TestWhatHasEndedIsTaken(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	results := make(chan int, 1)
-	for range 100 {
-		results <- 1
-		_, ok := next(ctx, results)
-		require.True(t, ok)
-	}
-	_, ok := next(ctx, results)
-	assert.False(t, ok)
-}
-
 // No escape sequence gets into a report, in whichever form it is written.
 func TestTextsAreCleaned(t *testing.T) {
 	report := Run(t.Context(), []Check{{"processes", func(context.Context) []Finding {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,7 +28,7 @@ const hasty = `rdma:
 `
 
 // The configuration that is shipped for nodes delivers all three signals to a gateway,
-// over TLS, compressed and with its token.
+// over TLS, compressed and with its token; and besides what the collector tells of itself.
 func TestAgentDeliversToGateway(t *testing.T) {
 	a := newAgent(t, "")
 	secure := newAuthority(t, a.directory).server()
@@ -40,10 +42,13 @@ func TestAgentDeliversToGateway(t *testing.T) {
 	for _, kind := range []string{`{"resourceSpans":`, `{"resourceMetrics":`, `{"resourceLogs":`} {
 		waitUntil(t, "the gateway has something that begins with "+kind, func() bool { return count(gateway.received(), kind) > 0 })
 	}
-	assert.Equal(t, map[way]bool{{compression: "zstd", authorization: "Bearer secret"}: true}, gateway.came())
+	waitUntil(t, "the gateway has what the collector tells of itself", func() bool {
+		return slices.ContainsFunc(gateway.received(), func(request string) bool { return strings.Contains(request, `"name":"otelcol_rdma_probes"`) })
+	})
+	assert.Equal(t, map[way]bool{{compression: "zstd", authorization: "Bearer secret"}: true, {authorization: "Bearer secret"}: true}, gateway.came())
 }
 
-// shippedAgent is config/agent.yaml with places of the test.
+// shippedAgent is config/agent.yaml and agent-telemetry.yaml with places of the test.
 func shippedAgent(t *testing.T, a *agent) string {
 	t.Helper()
 	shipped, err := os.ReadFile("../../config/agent.yaml")
@@ -57,5 +62,13 @@ func shippedAgent(t *testing.T, a *agent) string {
 		require.Regexp(t, place, text)
 		text = regexp.MustCompile(place).ReplaceAllStringFunc(text, func(string) string { return here() })
 	}
-	return text + fmt.Sprintf(own, a.port)
+	telemetry, err := os.ReadFile("../../config/gateway/agent-telemetry.yaml")
+	require.NoError(t, err)
+	comment, section, found := strings.Cut(string(telemetry), "service:\n")
+	require.True(t, found, comment)
+	for shipped, ours := range map[string]string{"port: 8888": fmt.Sprintf("port: %d", a.port), "interval: 30000": "interval: 1000"} {
+		require.Contains(t, section, shipped)
+		section = strings.Replace(section, shipped, ours, 1)
+	}
+	return text + section
 }

@@ -81,13 +81,15 @@ func TestHelmValues(t *testing.T) {
 			assert.Equal(t, "gw.example.com:443", variable(t, pod.Containers[0], "GATEWAY").Value)
 			assert.Equal(t, "telemetry", variable(t, pod.Containers[0], "RDMA_TOKEN").ValueFrom.SecretKeyRef.Name)
 		}},
-		{"configuration", "{config: {exporters: {otlp_grpc: {tls: {ca_file: /etc/otelcol-rdma/ca/ca.crt}}}}, caConfigMap: gateway-ca}", func(t *testing.T, pod corev1.PodSpec, objects []runtime.Object) {
+		{"configuration", "{config: {receivers: {rdma: {routes: true}}}}", func(t *testing.T, pod corev1.PodSpec, objects []runtime.Object) {
 			files := only[*corev1.ConfigMap](t, objects)
 			checkExtra(t, pod, files.Name, files.Data["extra.yaml"])
-			assert.YAMLEq(t, "exporters: {otlp_grpc: {tls: {ca_file: /etc/otelcol-rdma/ca/ca.crt}}}", files.Data["extra.yaml"])
-			assert.Equal(t, "gateway-ca", pod.Volumes[len(pod.Volumes)-1].ConfigMap.Name)
+			assert.YAMLEq(t, "receivers: {rdma: {routes: true}}", files.Data["extra.yaml"])
 			annotations := only[*appsv1.DaemonSet](t, objects).Spec.Template.Annotations
 			assert.Contains(t, annotations, "checksum/config", "a changed configuration starts new pods")
+		}},
+		{"authority", "{caConfigMap: gateway-ca}", func(t *testing.T, pod corev1.PodSpec, _ []runtime.Object) {
+			checkAuthority(t, pod, "gateway-ca", "ca.crt")
 		}},
 		{"old kernels", "{sysAdmin: true}", func(t *testing.T, pod corev1.PodSpec, _ []runtime.Object) {
 			checkPod(t, pod, append(slices.Clone(capabilities), "SYS_ADMIN"))

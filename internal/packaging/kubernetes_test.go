@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -170,8 +172,8 @@ func TestKustomizeExample(t *testing.T) {
 	assert.Equal(t, secret.Name, variable(t, container, "RDMA_TOKEN").ValueFrom.SecretKeyRef.Name, "the name carries a hash of the content, so that a new token is a new pod")
 	assert.Contains(t, secret.Data, "token")
 	files := only[*corev1.ConfigMap](t, objects)
+	checkAuthority(t, pod, files.Name, "gateway-ca.crt")
 	assert.Contains(t, files.Data, "gateway-ca.crt")
-	checkExtra(t, pod, files.Name, files.Data["extra.yaml"])
 }
 
 func variable(t *testing.T, container corev1.Container, name string) corev1.EnvVar {
@@ -183,6 +185,16 @@ func variable(t *testing.T, container corev1.Container, name string) corev1.EnvV
 	}
 	t.Fatalf("%s is not set", name)
 	return corev1.EnvVar{}
+}
+
+// checkAuthority checks that a key of a config map is what the agent trusts besides.
+func checkAuthority(t *testing.T, pod corev1.PodSpec, configMap, key string) {
+	t.Helper()
+	file := variable(t, pod.Containers[0], "SSL_CERT_FILE").Value
+	assert.Equal(t, key, path.Base(file))
+	volume := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.ConfigMap != nil && v.ConfigMap.Name == configMap })
+	require.GreaterOrEqual(t, volume, 0, "no volume has the config map %s", configMap)
+	assert.Contains(t, pod.Containers[0].VolumeMounts, corev1.VolumeMount{Name: pod.Volumes[volume].Name, MountPath: path.Dir(file), ReadOnly: true})
 }
 
 // checkExtra checks that a configuration in a config map is read after that of the

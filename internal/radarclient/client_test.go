@@ -197,7 +197,7 @@ func TestDenied(t *testing.T) {
 	path := onSocket(t, answering("{}"))
 	err := OnSocket(path).explain(&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)})
 	require.ErrorIs(t, err, ErrDenied)
-	assert.ErrorContains(t, err, "run this as root")
+	assert.ErrorContains(t, err, "permission denied: be root")
 }
 
 // streaming sends lines and ends.

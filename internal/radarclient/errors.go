@@ -8,9 +8,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
-	"os"
-	"os/user"
-	"strconv"
 	"syscall"
 
 	"github.com/rdmaradar/rdmaradar/internal/text"
@@ -41,23 +38,6 @@ func (c *Client) explain(err error) error {
 	default:
 		return fmt.Errorf("ask the collector on %s: %w", c.socket, err)
 	}
-}
-
-// whoMay says who may open a socket.
-func whoMay(path string) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "run this as root"
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || owner.Gid == 0 {
-		return "run this as root"
-	}
-	group := strconv.Itoa(int(owner.Gid))
-	if found, err := user.LookupGroupId(group); err == nil {
-		group = found.Name
-	}
-	return "run this as root, or as a member of the group " + text.Clean(group, maxText)
 }
 
 // refused says what an answer says that is none.

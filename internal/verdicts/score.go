@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// score is what all runs came to, as it is written to out/verdicts.json.
+// score is what all runs came to, as it is written to the resultPath of a choice.
 type score struct {
 	// Runs counts shuffles, Injections what was done in all of them.
 	Runs       int    `json:"runs"`

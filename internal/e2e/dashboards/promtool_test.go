@@ -18,7 +18,7 @@ func TestRulesByPromtool(t *testing.T) {
 	for _, arguments := range [][]string{
 		{"check", "config", "../../../config/prometheus/prometheus.yml"},
 		{"check", "rules", "--lint=all", "--lint-fatal", recording, alerts},
-		{"test", "rules", "../../../config/prometheus/tests/alerts.yaml"},
+		{"test", "rules", "../../../config/prometheus/tests/alerts.yaml", "../../../config/prometheus/tests/gone.yaml"},
 	} {
 		t.Run(arguments[0]+" "+arguments[1], func(t *testing.T) {
 			output, err := exec.CommandContext(t.Context(), promtool, arguments...).CombinedOutput()

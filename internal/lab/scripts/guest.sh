@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Second stage of the guest: the usual file systems, then the one command of
 # this boot with the shared directory as its working directory, then power-off.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=linux LC_ALL=C
@@ -15,8 +16,7 @@ mount -t configfs configfs /sys/kernel/config 2>/dev/null
 ip link set lo up
 hostname rdma-lab
 ulimit -l unlimited
-cd /mnt
-setsid bash /lab/command </dev/null
+cd /mnt && setsid bash /lab/command </dev/null
 echo $? >/lab/status.tmp
 mv /lab/status.tmp /lab/status
 sync

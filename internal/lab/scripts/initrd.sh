@@ -1,4 +1,5 @@
 #!/bin/busybox sh
+# shellcheck shell=dash
 # First stage of the guest: reach the root image and the shared directories.
 B=/bin/busybox
 $B mount -t proc p /proc

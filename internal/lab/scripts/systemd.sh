@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Second stage of a guest with systemd, which mounts the usual file systems itself
 # and then runs the command of this boot as a service.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin

@@ -47,7 +47,8 @@ func summary(v *radar.View, zone *time.Location) string {
 
 // headline is what to read first: is something slow, and if nothing can be seen, why
 // not.
-func headline(v *radar.View, zone *time.Location) []said {
+func (s *scope) headline(zone *time.Location) []said {
+	v := s.view
 	switch v.Tracing.Phase {
 	case radar.Absent:
 		return []said{{bad, "No rdma receiver runs in this collector: name the receiver rdma in one of its pipelines."}}
@@ -61,27 +62,29 @@ func headline(v *radar.View, zone *time.Location) []said {
 		lines = append(lines, said{warn, "Not everything can be seen: " + v.Tracing.Reason})
 	}
 	open := 0
-	for i := range v.Incidents {
-		if v.Incidents[i].Open {
+	for i := range s.incidents {
+		if s.incidents[i].Open {
 			open++
-			lines = append(lines, said{bad, sentence(&v.Incidents[i], zone)})
+			lines = append(lines, said{bad, sentence(&s.incidents[i], zone)})
 		}
 	}
 	if open > 0 {
 		return lines
 	}
-	return append(lines, quiet(v))
+	return append(lines, s.quiet())
 }
 
-// quiet is for a node without an open incident.
-func quiet(v *radar.View) said {
-	slow := 0
-	for _, trouble := range v.Queues.Troubles {
-		if v.At-trouble.Last < recently.Milliseconds() {
+// quiet is for where there is no open incident.
+func (s *scope) quiet() said {
+	v, slow := s.view, 0
+	for i := range s.rows {
+		if last := s.rows[i].Last; last != 0 && v.At-last < recently.Milliseconds() {
 			slow++
 		}
 	}
 	switch {
+	case len(s.rows) == 0 && v.Queues.Len() > 0:
+		return said{plain, fmt.Sprintf("No queue has every word of %q.", s.filter)}
 	case slow > 0:
 		return said{warn, "Slow now and then on " + plural(slow, "queue") + ", too little for an incident."}
 	case v.Now.Queues > 0:

@@ -97,7 +97,7 @@ func (m *model) typeFilter(name, typed string) {
 func helpLines() []string {
 	lines := []string{
 		"q          quit",
-		"/          filter: queues that have each word, such as  mlx5_3 rank:7  or  0x18f2",
+		"/          filter: queues, and their incidents, that have each word, such as  mlx5_3 rank:7",
 		"Esc        all queues again",
 		"R          turn the order round",
 		"< >        sort by the order before, after",

@@ -114,11 +114,12 @@ func (m *model) screen() string {
 	if m.help {
 		return strings.Join(cut(helpLines(), m.width, m.height), "\n")
 	}
-	lines := m.above()
-	footer := m.footer()
+	shown := m.scope()
+	lines := m.above(shown)
+	footer := m.footer(shown)
 	room := m.height - len(lines) - 1
-	if m.view != nil && room > 1 {
-		lines = append(lines, m.table(room)...)
+	if shown != nil && room > 1 {
+		lines = append(lines, m.table(shown.rows, room)...)
 	}
 	lines = cut(lines, m.width, m.height-1)
 	for len(lines) < m.height-1 {
@@ -137,7 +138,7 @@ func cut(lines []string, width, height int) []string {
 }
 
 // above is what is above the table.
-func (m *model) above() []string {
+func (m *model) above(shown *scope) []string {
 	var lines []string
 	if m.view != nil {
 		lines = append(lines, bold(ansi.Truncate(summary(m.view, m.zone), m.width, "")))
@@ -145,18 +146,22 @@ func (m *model) above() []string {
 	if s, ok := m.silence(); ok {
 		lines = append(lines, styled(said{bad, s}, m.width, 2)...)
 	}
-	if m.view == nil {
+	if shown == nil {
 		return append(lines, "Waiting for the first view of the collector on "+m.where+".")
 	}
-	for i, s := range headline(m.view, m.zone) {
+	all := shown.headline(m.zone)
+	for i, s := range all {
 		switch {
 		case i == 0:
 			lines = append(lines, styled(s, m.width, incidentLines)...)
 		case i < incidentLines:
 			lines = append(lines, styled(s, m.width, 1)...)
 		case i == incidentLines:
-			lines = append(lines, fmt.Sprintf("and %d more", len(headline(m.view, m.zone))-i))
+			lines = append(lines, fmt.Sprintf("and %d more", len(all)-i))
 		}
+	}
+	if text := shown.leftOut(); text != "" {
+		lines = append(lines, text)
 	}
 	return append(lines, "")
 }
@@ -174,16 +179,18 @@ func (m *model) silence() (string, bool) {
 	}
 }
 
-// rows are those that are asked for, in order.
-func (m *model) rows() []Row {
-	rows := Filter(Rows(m.view), m.filter)
-	sortRows(rows, orders()[m.order], m.reverse)
-	return rows
+// scope is what is asked for, with its rows in order; nil before the first view.
+func (m *model) scope() *scope {
+	if m.view == nil {
+		return nil
+	}
+	s := scopeOf(m.view, m.filter)
+	sortRows(s.rows, orders()[m.order], m.reverse)
+	return s
 }
 
 // table is as many rows as there is room for, below their titles.
-func (m *model) table(room int) []string {
-	rows := m.rows()
+func (m *model) table(rows []Row, room int) []string {
 	m.first = max(0, min(m.first, len(rows)-(room-1)))
 	shown := rows[m.first:min(len(rows), m.first+room-1)]
 	all := fit(shown, m.width)
@@ -222,11 +229,11 @@ func (m *model) severityOf(r *Row) severity {
 }
 
 // footer is the last line.
-func (m *model) footer() string {
+func (m *model) footer(shown *scope) string {
 	switch {
 	case m.typing:
 		return ansi.Truncate("filter: "+m.filter+"█", m.width, "")
-	case m.view == nil:
+	case shown == nil:
 		return ansi.Truncate("q quit", m.width, "")
 	}
 	parts := []string{"q quit", "h keys", "/ filter", "sorted by " + orders()[m.order].name}
@@ -234,7 +241,7 @@ func (m *model) footer() string {
 		parts[3] += ", reversed"
 	}
 	if m.filter != "" {
-		parts = append(parts, fmt.Sprintf("%d of %s with %q, Esc shows all", len(m.rows()), plural(m.view.Queues.Len(), "queue"), m.filter))
+		parts = append(parts, fmt.Sprintf("%d of %s with %q, Esc shows all", len(shown.rows), plural(m.view.Queues.Len(), "queue"), m.filter))
 	}
 	return faint(ansi.Truncate(strings.Join(parts, "  "), m.width, ""))
 }

@@ -33,58 +33,65 @@ type Document struct {
 	Tracing   radar.Tracing    `json:"tracing"`
 	Now       radar.Pace       `json:"now"`
 	Incidents []radar.Incident `json:"incidents"`
-	Queues    []Row            `json:"queues"`
+	// OtherIncidents counts the open ones that the filter leaves out.
+	OtherIncidents int   `json:"other_incidents,omitempty"`
+	Queues         []Row `json:"queues"`
 }
 
 // WriteJSON writes a view as a Document.
 func WriteJSON(to io.Writer, v *radar.View, o Options) error {
-	rows, err := o.rows(v)
+	s, err := o.scope(v)
 	if err != nil {
 		return err
 	}
 	encoder := json.NewEncoder(to)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(Document{At: v.At, Node: v.Node, Tracing: v.Tracing, Now: v.Now, Incidents: v.Incidents, Queues: rows})
+	return encoder.Encode(Document{
+		At: v.At, Node: v.Node, Tracing: v.Tracing, Now: v.Now, Incidents: s.incidents, OtherIncidents: s.others, Queues: s.rows,
+	})
 }
 
 // WriteTable writes a view as a table, with times of day in a zone.
 func WriteTable(to io.Writer, v *radar.View, o Options, zone *time.Location) error {
-	rows, err := o.rows(v)
+	s, err := o.scope(v)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(to)
 	fmt.Fprintln(out, summary(v, zone))
-	for _, s := range headline(v, zone) {
-		fmt.Fprintln(out, s.text)
+	for _, said := range s.headline(zone) {
+		fmt.Fprintln(out, said.text)
 	}
-	if len(rows) > 0 {
-		all := fit(rows, 0)
+	if text := s.leftOut(); text != "" {
+		fmt.Fprintln(out, text)
+	}
+	if len(s.rows) > 0 {
+		all := fit(s.rows, 0)
 		fmt.Fprintf(out, "\n%s\n", line(all, func(c *column) string { return c.title }, 0))
-		for i := range rows {
-			fmt.Fprintln(out, line(all, func(c *column) string { return c.say(&rows[i]) }, 0))
+		for i := range s.rows {
+			fmt.Fprintln(out, line(all, func(c *column) string { return c.say(&s.rows[i]) }, 0))
 		}
 	}
 	return out.Flush()
 }
 
-// rows are those that are asked for.
-func (o Options) rows(v *radar.View) ([]Row, error) {
+// scope is what is asked for, with its rows in order.
+func (o Options) scope(v *radar.View) (*scope, error) {
 	by, err := orderNamed(o.Sort)
 	if err != nil {
 		return nil, err
 	}
-	rows := Filter(Rows(v), o.Filter)
-	sortRows(rows, orders()[by], o.Reverse)
-	return rows, nil
+	s := scopeOf(v, o.Filter)
+	sortRows(s.rows, orders()[by], o.Reverse)
+	return s, nil
 }
 
 // Blind is why a view shows nothing of a node, nil when it does.
 func Blind(v *radar.View) error {
 	switch v.Tracing.Phase {
 	case radar.Absent, radar.Starting, radar.Failed:
-		return errors.New(headline(v, time.UTC)[0].text)
+		return errors.New(scopeOf(v, "").headline(time.UTC)[0].text)
 	default:
 		return nil
 	}

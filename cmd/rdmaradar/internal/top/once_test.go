@@ -48,13 +48,13 @@ func TestHeadlines(t *testing.T) {
 	trouble := map[int]radar.Trouble{0: {Last: moment.UnixMilli() - 1000}}
 	for says, v := range map[string]radar.View{
 		"Not everything can be seen: without CAP_SYS_PTRACE":        {Tracing: radar.Tracing{Phase: radar.Impaired, Reason: "without CAP_SYS_PTRACE"}},
-		"Slow now and then on 1 queue, too little for an incident.": {Queues: radar.QueueTable{Troubles: trouble}},
+		"Slow now and then on 1 queue, too little for an incident.": {Queues: radar.QueueTable{QP: []uint32{1}, Troubles: trouble}},
 		"Nothing is slow.": {Now: radar.Pace{Queues: 2}},
 		"This node has no RDMA device: /sys/class/infiniband lists none.":                                      {Machine: radar.Machine{Read: true}},
 		"No RDMA queue is in use. Queues appear as soon as a process, or a consumer in the kernel, makes one.": {},
 	} {
 		v.At = moment.UnixMilli()
-		assert.Equal(t, says, headline(&v, time.UTC)[0].text)
+		assert.Equal(t, says, scopeOf(&v, "").headline(time.UTC)[0].text)
 	}
 }
 

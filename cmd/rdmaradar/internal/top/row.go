@@ -118,7 +118,7 @@ func nodesOf(v *radar.View) map[string]int {
 // Filter keeps the rows that have every word of a text somewhere, such as "mlx5_3
 // rank:7" or "0x18f2".
 func Filter(rows []Row, text string) []Row {
-	words := strings.Fields(strings.ToLower(text))
+	words := wordsOf(text)
 	if len(words) == 0 {
 		return rows
 	}
@@ -130,6 +130,9 @@ func Filter(rows []Row, text string) []Row {
 	}
 	return kept
 }
+
+// wordsOf are those of a filter.
+func wordsOf(filter string) []string { return strings.Fields(strings.ToLower(filter)) }
 
 func hasAll(text string, words []string) bool {
 	for _, word := range words {

@@ -60,9 +60,13 @@ func sample() *radar.View {
 				Cause: "poller_preempted", Title: "poller preempted", Confidence: "certain",
 				For:    []string{"the polling thread wanted a CPU and had none for 96 % of the excess time", "stress-ng (thread 77) ran on its CPU instead"},
 				Remedy: "Give the polling thread a CPU of its own: pin it and keep other threads away.", Device: "mlx5_3", First: now - 240_000, Last: now,
+				Queues: []radar.QueueName{{PID: 4242, Device: "mlx5_3", QP: 0x18f2}},
 			},
-			{ID: "2", Open: true, Subject: "QP 0x18f3 on mlx5_3 (rank 7)", Happened: "1 send not completed, the oldest for 4.2 s", Cause: "hang", Title: "request that does not complete", First: now - 4_000, Last: now},
-			{ID: "3", Subject: "over", Happened: "over", Cause: "hang", Title: "request that does not complete", First: now - 900_000},
+			{
+				ID: "2", Open: true, Subject: "QP 0x18f3 on mlx5_3 (rank 7)", Happened: "1 send not completed, the oldest for 4.2 s", Cause: "hang", Title: "request that does not complete",
+				Device: "mlx5_3", First: now - 4_000, Last: now, Queues: []radar.QueueName{{PID: 4242, Device: "mlx5_3", QP: 0x18f3}},
+			},
+			{ID: "3", Subject: "over", Happened: "over", Cause: "hang", Title: "request that does not complete", Device: "mlx5_3", First: now - 900_000, Queues: []radar.QueueName{{PID: 77, Device: "mlx5_3", QP: 0x18f2}}},
 		},
 		Machine: radar.Machine{Read: true, Devices: []radar.Device{{Name: "mlx5_3", Place: radar.Place{Node: &node}}}},
 	}

@@ -83,7 +83,7 @@ func loadGroups(t *testing.T, f *feed, to rules.Sender) []*rules.Group {
 	byKey, errs := manager.LoadGroups(evaluationInterval, labels.EmptyLabels(), "", nil, false,
 		directory+"/rdma-recording.yaml", directory+"/rdma-alerts.yaml")
 	require.Empty(t, errs)
-	order := []string{"rdma-recording", "rdma-node", "rdma-receiver", "rdma-fleet"}
+	order := []string{"rdma-recording", "rdma-presence", "rdma-node", "rdma-receiver", "rdma-fleet"}
 	groups := slices.SortedFunc(maps.Values(byKey), func(a, b *rules.Group) int {
 		return cmp.Compare(slices.Index(order, a.Name()), slices.Index(order, b.Name()))
 	})
