@@ -124,6 +124,11 @@ func (s served) stream() *bufio.Scanner {
 	})
 	require.Equal(s.t, http.StatusOK, response.StatusCode)
 	require.Equal(s.t, "text/event-stream", response.Header.Get("Content-Type"))
+	return linesOf(response)
+}
+
+// linesOf reads the lines of a stream.
+func linesOf(response *http.Response) *bufio.Scanner {
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 16<<20)
 	return lines

@@ -111,6 +111,9 @@ func TestSpikeOfASimulatedJobIsSeen(t *testing.T) {
 	o.waitFor(`[...document.querySelectorAll('#slowest li')].some((e) => /^2\d(\.\d)? ms/.test(e.innerText) && e.innerText.includes('rdma_write_with_imm'))`)
 	shown := time.Now()
 	o.waitFor(`document.querySelector('.incident') != null`)
+	// A collection tells what the probes took of the job's threads.
+	o.waitFor(`/took (up to|less than) [\d.]+ % of a thread's time/.test(document.getElementById('overhead').innerText)`)
+	t.Log(o.text("#overhead"))
 	o.shoot("collector")
 	o.shootWindow("window-collector")
 	names := o.texts("#queues-table tbody td:first-child")

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/collector/component"
 
 	"github.com/rdmaradar/rdmaradar/internal/radar"
+	"github.com/rdmaradar/rdmaradar/internal/verbs"
 )
 
 // Whoever is called at night sees where it is slow, since when and why without
@@ -86,33 +87,43 @@ func TestHealthyNode(t *testing.T) {
 	o.open(url)
 	assert.Equal(t, "Nothing is slow", o.text("#headline-title"))
 	assert.Contains(t, o.text("#headline-impaired"), "Not everything can be seen: kernel.perf_event_paranoid is 3")
+	o.accessible("healthy, and impaired")
 	o.shoot("healthy")
 }
 
 func TestStatesWithoutData(t *testing.T) {
 	board, url := serve(t)
 	o := openTab(t, 1280, 720)
-	o.prefer("dark")
 	o.open(url)
 	assert.Equal(t, "No rdma receiver feeds this page", o.text("#headline-title"))
+	o.accessible("no receiver")
 	o.shoot("no-receiver")
+
+	starting := board.Show(radar.NewState())
+	o.waitFor(`document.getElementById('headline-title').innerText === 'Tracing is starting'`)
+	o.accessible("starting")
+	starting()
 
 	s := newScene(0)
 	s.look(s.since)
 	end := board.Show(s.state)
 	o.waitFor(`document.getElementById('headline-title').innerText === 'No RDMA queue is in use'`)
+	o.accessible("no queues, of a machine that was not read")
 	s.state.Equip(radar.MachineOf(nil, nil))
 	o.waitFor(`document.getElementById('headline-title').innerText === 'This node has no RDMA device'`)
+	o.accessible("no device")
 	o.shoot("no-device")
 	s.equip(t)
 	s.collect()
 	o.waitFor(`document.querySelectorAll('.topology .nic').length === 8`)
+	o.accessible("no queues")
 	o.shoot("no-queues")
 
 	s.state.Fail(errors.New("RDMA tracing cannot start: CAP_BPF and CAP_PERFMON are missing: run the collector as root, " +
 		"or with AmbientCapabilities=CAP_BPF CAP_PERFMON CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"))
 	o.waitFor(`document.getElementById('headline-title').innerText === 'Nothing is traced on this node'`)
 	assert.Contains(t, o.text("#headline-text"), "CAP_BPF")
+	o.accessible("nothing is traced")
 	o.shoot("unprivileged")
 	end()
 	o.waitFor(`document.getElementById('headline-title').innerText === 'No rdma receiver feeds this page'`)
@@ -164,16 +175,49 @@ func TestHostileNamesAreText(t *testing.T) {
 // What is on the screen after the collector is gone says that it is old.
 func TestLostConnectionIsSaid(t *testing.T) {
 	board, url := serve(t)
-	s := newScene(4)
+	s := newScene(16)
+	s.sick = 3
+	s.equip(t)
 	defer board.Show(s.state)()
 	s.play(t)
 	o := openTab(t, 1280, 720)
 	o.open(url)
 	o.waitFor(`document.getElementById('connection').innerText.includes('Live')`)
+	o.waitFor(`document.querySelector('.topology') != null`)
+	assert.Empty(t, o.text("#old"))
+	at := o.text("#clock")
 	require.NoError(t, board.(component.Component).Shutdown(t.Context()))
 	o.waitFor(`document.getElementById('connection').innerText.includes('Connection lost')`)
-	assert.True(t, eval[bool](o, `document.body.classList.contains('stale')`))
+	assert.Contains(t, o.text("#old"), "What is below is old, of "+at[:len("15:04")])
+	o.accessible("connection lost")
+	o.shoot("connection-lost")
+	// Wherever one reads.
+	eval[bool](o, `(scrollTo(0, 1e6), true)`)
+	assert.True(t, eval[bool](o, `(({top, bottom}) => top >= 0 && bottom < innerHeight)(document.getElementById('old').getBoundingClientRect())`))
+	o.shootWindow("window-connection-lost")
 	o.forgive()
+}
+
+// What observing takes, and how much of the queues is known.
+func TestOverheadAndStatesOfQueues(t *testing.T) {
+	board, url := serve(t)
+	s := newScene(64)
+	for _, unsynced := range []int{5, 17, 40} {
+		s.queues[unsynced].State = verbs.QueueUnsynced
+	}
+	defer board.Show(s.state)()
+	s.play(t)
+	o := openTab(t, 1440, 900)
+	o.prefer("dark")
+	o.open(url)
+	o.waitFor(`document.getElementById('overhead').innerText.includes(' cores')`)
+	said := o.text("#overhead")
+	for _, part := range []string{
+		"61 synced; 3 unsynced: seen from mid-stream", "12 untracked: over the bound", "max_agent_cpu_cores", "up to 1.4 % of a thread's time", "in mlx5;", "max_thread_cpu_ratio",
+	} {
+		assert.Contains(t, said, part)
+	}
+	o.shootPart("part-observation", "#observation")
 }
 
 // A tab in the background costs the node nothing.

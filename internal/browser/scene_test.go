@@ -176,9 +176,11 @@ func (s *scene) collect() {
 		WQEs:        verbs.WQEBalance{Posted: 921_884_112, Delivered: 115_235_514, Retired: 806_648_598, Lost: map[string]uint64{"resync": 0}},
 		Completions: verbs.CompletionBalance{Seen: 115_236_002, Matched: 115_235_514, Unsynced: 488},
 		Losses:      map[string]uint64{"ring_buffer_full": 0, "usual_for_its_kind": 1204},
+		// Queues over the bound are in no table.
+		UntrackedQueues: 12,
 		Probes: []verbs.ProbeInfo{
-			{Library: "/usr/lib/x86_64-linux-gnu/libmlx5.so.1.24.44.0", Provider: "mlx5", Functions: []string{"post_send", "post_recv"}, Mode: "windows", Link: "multi", Used: true, Observed: 1},
-			{Library: "/usr/lib/x86_64-linux-gnu/libmlx5.so.1.24.44.0", Provider: "mlx5", Functions: []string{"poll_cq"}, Mode: "site", Link: "multi", Used: true, Observed: 0.998},
+			{Library: "/usr/lib/x86_64-linux-gnu/libmlx5.so.1.24.44.0", Provider: "mlx5", Functions: []string{"post_send", "post_recv"}, Mode: "windows", Link: "multi", Used: true, Observed: 1, Paid: 0.014},
+			{Library: "/usr/lib/x86_64-linux-gnu/libmlx5.so.1.24.44.0", Provider: "mlx5", Functions: []string{"poll_cq"}, Mode: "site", Link: "multi", Used: true, Observed: 0.998, Paid: 0.014},
 			{Provider: "ib_core", Functions: []string{"ib_create_qp_user", "ib_modify_qp_with_udata"}, Mode: "control", Link: "fentry"},
 		},
 	})

@@ -106,7 +106,7 @@ func TestViewIsGolden(t *testing.T) {
 		WQEs:        verbs.WQEBalance{Posted: 1106, Delivered: 1100, Outstanding: 6, Lost: map[string]uint64{"resync": 0}},
 		Completions: verbs.CompletionBalance{Seen: 1100, Matched: 1100},
 		Losses:      map[string]uint64{"ring_buffer_full": 2, "nested_call": 0},
-		Probes:      []verbs.ProbeInfo{{Library: "/usr/lib/libmlx5.so.1", Provider: "mlx5", Functions: []string{"poll_cq"}, Mode: "site", Used: true, Observed: 1, Link: "multi"}},
+		Probes:      []verbs.ProbeInfo{{Library: "/usr/lib/libmlx5.so.1", Provider: "mlx5", Functions: []string{"poll_cq"}, Mode: "site", Used: true, Observed: 1, Paid: 0.014, Link: "multi"}},
 	})
 
 	got, err := json.MarshalIndent(s.View(at(2), 0), "", "  ")

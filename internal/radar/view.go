@@ -245,6 +245,9 @@ type Probe struct {
 	Used      bool     `json:"used"`
 	// Observed is the part of the last interval for which it was, from 0 to 1.
 	Observed float64 `json:"observed"`
+	// Paid is the part of it that the probes of the library took of its busiest thread,
+	// from 0 to 1; 0 in the kernel, where that is not counted.
+	Paid float64 `json:"paid"`
 }
 
 // Books are the accounts of the tracer since it began, as of the last collection.
@@ -305,7 +308,7 @@ func probesOf(s *verbs.Snapshot) []Probe {
 	for _, p := range s.Probes {
 		probes = append(probes, Probe{
 			Provider: p.Provider, Library: p.Library, Functions: p.Functions,
-			Mode: p.Mode, Link: p.Link, Used: p.Used, Observed: p.Observed,
+			Mode: p.Mode, Link: p.Link, Used: p.Used, Observed: p.Observed, Paid: p.Paid,
 		})
 	}
 	return probes

@@ -2,6 +2,7 @@ package radarclient
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,10 @@ func (c *Client) explain(err error) error {
 		err = wrapped.Err
 	}
 	err = foreign{err}
+	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) {
+		return fmt.Errorf("ask the collector at %s: this machine does not know who signed its certificate (%w): "+
+			"set SSL_CERT_FILE to a file with the certificate of the authority", c.Where(), err)
+	}
 	switch {
 	case c.socket == "":
 		return fmt.Errorf("ask the collector at %s: %w (%w)", c.Where(), ErrNotRunning, err)

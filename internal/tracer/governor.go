@@ -85,10 +85,10 @@ type schedule struct {
 	spent          time.Duration // by the busiest thread since then
 	resume         time.Time     // when the gap ends
 	calm           int
-	// seen is the time of the last turn; observed of total time was observed
-	// since the share was last asked for.
-	seen            time.Time
-	observed, total time.Duration
+	// seen is the time of the last turn; observed of total time was observed, and
+	// paid by the busiest thread of each turn, since the shares were last asked for.
+	seen                  time.Time
+	observed, total, paid time.Duration
 }
 
 // move is what is to be done with the probes of a library.
@@ -110,6 +110,7 @@ func newSchedule(now time.Time) schedule {
 func (s *schedule) turn(now time.Time, spent time.Duration, apart bool, b bounds) move {
 	elapsed := now.Sub(s.seen)
 	s.account(now)
+	s.paid += spent
 	switch {
 	case !s.open:
 		return s.wait(now, spent, b)
@@ -189,14 +190,13 @@ func (s *schedule) account(now time.Time) {
 	}
 }
 
-// takeShare returns the part of the time since the last call for which the
-// library was observed.
-func (s *schedule) takeShare(now time.Time) float64 {
+// takeShares returns the part of the time since the last call for which the
+// library was observed, and the part that no thread paid more of.
+func (s *schedule) takeShares(now time.Time) (observed, paid float64) {
 	s.account(now)
-	observed, total := s.observed, s.total
-	s.observed, s.total = 0, 0
-	if total <= 0 {
-		return float64(asUint32(s.open))
+	defer func() { s.observed, s.total, s.paid = 0, 0, 0 }()
+	if s.total <= 0 {
+		return float64(asUint32(s.open)), 0
 	}
-	return float64(observed) / float64(total)
+	return float64(s.observed) / float64(s.total), float64(s.paid) / float64(s.total)
 }

@@ -114,15 +114,34 @@ func TestExpensiveWindowEndsEarly(t *testing.T) {
 func TestObservedShare(t *testing.T) {
 	s := newSchedule(epoch)
 	s.closed(epoch.Add(time.Second))
-	if got := s.takeShare(epoch.Add(4 * time.Second)); got != 0.25 {
+	if got, _ := s.takeShares(epoch.Add(4 * time.Second)); got != 0.25 {
 		t.Errorf("%v, want 0.25", got)
 	}
-	if got := s.takeShare(epoch.Add(5 * time.Second)); got != 0 {
+	if got, _ := s.takeShares(epoch.Add(5 * time.Second)); got != 0 {
 		t.Errorf("%v, want 0", got)
 	}
 	s.opened(epoch.Add(5 * time.Second))
-	if got := s.takeShare(epoch.Add(6 * time.Second)); got != 1 {
+	if got, _ := s.takeShares(epoch.Add(6 * time.Second)); got != 1 {
 		t.Errorf("%v, want 1", got)
+	}
+}
+
+// What was paid counts whatever it was for: in windows, in gaps, and for evidence.
+func TestPaidShare(t *testing.T) {
+	s := newSchedule(epoch)
+	if _, got := s.takeShares(epoch); got != 0 {
+		t.Errorf("%v without any time, want 0", got)
+	}
+	b := bounds{threadRatio: 0.1, share: 1}
+	s.turn(epoch.Add(turnInterval), 40*time.Millisecond, false, b)
+	s.turn(epoch.Add(2*turnInterval), 50*time.Millisecond, true, b)
+	s.closed(epoch.Add(2 * turnInterval))
+	s.turn(epoch.Add(3*turnInterval), 10*time.Millisecond, false, b)
+	if _, got := s.takeShares(epoch.Add(time.Second)); got != 0.1 {
+		t.Errorf("%v of a second in which 100 ms were paid, want 0.1", got)
+	}
+	if _, got := s.takeShares(epoch.Add(2 * time.Second)); got != 0 {
+		t.Errorf("%v, want 0: it was taken", got)
 	}
 }
 

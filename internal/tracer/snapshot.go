@@ -294,13 +294,15 @@ func (t *Tracer) probeInfo() []verbs.ProbeInfo {
 	}
 	probes = append(probes, t.kernel.probeInfo()...)
 	for _, a := range t.libraries.attachments {
+		observed, paid := a.schedule.takeShares(time.Now())
 		info := verbs.ProbeInfo{
 			Library:  a.file.DisplayPath,
 			Provider: a.file.Library.Name,
 			Mode:     string(modeOfOthers(a)),
 			Link:     string(t.kind),
 			Used:     a.hit,
-			Observed: a.schedule.takeShare(time.Now()),
+			Observed: observed,
+			Paid:     paid,
 		}
 		if a.file.Library.Kind == provider.Verbs {
 			for _, target := range a.file.Library.Targets {

@@ -146,6 +146,10 @@ type ProbeInfo struct {
 	// Observed is the part of the time since the last snapshot for which the
 	// library was observed, from 0 to 1. Sums are of what was observed.
 	Observed float64
+	// Paid is the part of that time that the probes of the library took of the thread
+	// that they took the most of, from 0 to 1. It is 0 of what is in the kernel, where
+	// it is not counted.
+	Paid float64
 	// Link is "multi" or "perf_event" for uprobes, "fentry" or "kprobe" in the
 	// kernel.
 	Link string

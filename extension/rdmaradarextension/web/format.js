@@ -78,6 +78,9 @@ export const hex = (n) => `0x${n.toString(16)}`;
 
 export const plural = (n, word) => `${whole(n)} ${word}${n === 1 ? '' : 's'}`;
 
+// inOrder compares names as people count: mlx5_2 is before mlx5_10.
+export const inOrder = new Intl.Collator(undefined, { numeric: true }).compare;
+
 // processName is what to call a process, whose names are foreign text.
 export function processName(process) {
   if (process.kernel) return `${process.name} (kernel)`;

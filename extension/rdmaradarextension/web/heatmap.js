@@ -1,9 +1,10 @@
 // The heat map: how many completions took how long, over time. uPlot draws axes,
 // lines and the cursor, the cells are drawn here on its canvas.
+import { step } from './cells.js';
 import { ramp, read, shade } from './colours.js';
 import { Columns, quantile } from './columns.js';
 import { byID, element, setHidden, setText } from './dom.js';
-import { clock, duration, span, whole } from './format.js';
+import { clock, duration, plural, span, whole } from './format.js';
 
 const ranges = [2, 10, 30];
 const height = 250;
@@ -15,10 +16,14 @@ const ribbon = 6;
 
 const plotArea = byID('latency-plot');
 const caption = byID('latency-text');
+const readout = byID('latency-cell');
 const columns = new Columns();
 let minutes = 10;
 let view;
 let plot;
+// cell is what the keys have chosen: the end of a column, and a bucket. null while
+// nothing is, as where a mouse points.
+let cell = null;
 let shades;
 let colours;
 
@@ -33,6 +38,21 @@ const buttons = ranges.map((range) => {
 });
 byID('latency-range').append(...buttons);
 new ResizeObserver(() => plot?.setSize({ width: plotArea.clientWidth, height })).observe(plotArea);
+plotArea.addEventListener('mousemove', () => { cell = null; });
+plotArea.addEventListener('blur', () => {
+  cell = null;
+  plot?.setCursor({ left: -10, top: -10 });
+});
+plotArea.addEventListener('keydown', (event) => {
+  if (!plot || event.altKey || event.ctrlKey || event.metaKey) return;
+  // While the page stands still columns go on to come, which the picture does not have.
+  const shown = columns.since(view.at - minutes * 60_000).filter((column) => column.at <= view.at);
+  const next = step(cell, event.key, shown, buckets());
+  if (!next) return;
+  event.preventDefault();
+  cell = next;
+  pointAt(cell);
+});
 
 // keep takes the columns of a view, also while the page stands still.
 export function keepColumns(now) {
@@ -84,14 +104,16 @@ function build() {
 function redraw() {
   if (!plot || !view) return;
   const shown = columns.since(view.at - minutes * 60_000);
-  plot.setData([
+  // At once, not when this is over: where a cell is then is where it is pointed at.
+  plot.batch(() => plot.setData([
     shown.map((column) => (column.at - column.span / 2) / 1000),
     shown.map((column) => quantile(column, columns.edges, 0.5)),
     shown.map((column) => quantile(column, columns.edges, 0.99)),
-  ]);
-  const text = summary(shown);
-  setText(caption, text);
-  plotArea.setAttribute('aria-label', text);
+  ]));
+  setText(caption, summary(shown));
+  // The cell that the keys chose stays the same while the picture moves on.
+  if (cell && shown.some((column) => column.at === cell.at)) pointAt(cell);
+  else cell = null;
 }
 
 // from is where the picture begins: not long before anything is known, but a minute
@@ -103,6 +125,14 @@ function from() {
 
 // yRange has all that completed in the time that is kept, so that it seldom changes.
 function yRange() {
+  const [first, last] = buckets();
+  if (first > last) return [1e3, 1e6];
+  return [columns.lower(first) / 1.2, columns.edges[last] * 2];
+}
+
+// buckets are the first and the last that have anything; the first is the larger one
+// where none has.
+function buckets() {
   let first = columns.edges.length - 1;
   let last = 0;
   for (const column of columns.all) {
@@ -110,8 +140,7 @@ function yRange() {
     first = Math.min(first, column.first);
     last = Math.max(last, column.first + column.counts.length - 1);
   }
-  if (first > last) return [1e3, 1e6];
-  return [columns.lower(first) / 1.2, columns.edges[last] * 2];
+  return [first, last];
 }
 
 // decades are the powers of ten between two durations, with twice and five times
@@ -176,18 +205,27 @@ function drawMarks(u) {
   ctx.restore();
 }
 
+// pointAt puts the cursor into the middle of a cell.
+function pointAt({ at, bucket }) {
+  const column = columns.all.find((one) => one.at === at);
+  plot.setCursor({
+    left: plot.valToPos((column.at - column.span / 2) / 1000, 'x'),
+    top: plot.valToPos(Math.sqrt(columns.lower(bucket) * columns.edges[bucket]), 'y'),
+  });
+}
+
 // describe says what is below the cursor.
 function describe(u) {
   const { left, top } = u.cursor;
-  if (left < 0 || !view) return setText(caption, plotArea.getAttribute('aria-label') ?? '');
+  if (left < 0 || !view) return setText(readout, '');
   const moment = u.posToVal(left, 'x') * 1000;
   const ns = u.posToVal(top, 'y');
   const column = columns.all.find((one) => moment > one.at - one.span && moment <= one.at);
   const bucket = columns.edges.findIndex((edge) => ns <= edge);
-  if (!column || bucket < 0) return setText(caption, `${clock(moment)}: nothing is known`);
+  if (!column || bucket < 0) return setText(readout, `${clock(moment)}: nothing is known`);
   const n = column.counts[bucket - column.first] ?? 0;
   const slow = column.slow ? `, ${whole(column.slow)} slow in this second` : '';
-  setText(caption, `${clock(column.at)}, ${duration(columns.lower(bucket))} to ${duration(columns.edges[bucket])}: ${whole(n)} completions${slow}`);
+  setText(readout, `${clock(column.at)}, ${duration(columns.lower(bucket))} to ${duration(columns.edges[bucket])}: ${plural(n, 'completion')}${slow}`);
 }
 
 // summary is the picture in words.

@@ -63,7 +63,9 @@ function onState(state) {
   setClass(byID('connection'), state === 'live' && paused ? 'paused' : state);
   setText(byID('connection'), texts[state]);
   if (latest && !paused) setText(byID('clock'), clock(latest.at));
-  document.body.classList.toggle('stale', state === 'lost');
+  const old = state === 'lost' && latest;
+  setHidden(byID('old'), !old);
+  if (old) setText(byID('old'), `What is below is old, of ${clock(latest.at)}: the connection to the collector is lost. The page goes on trying.`);
 }
 
 pause.addEventListener('click', () => {

@@ -1,6 +1,6 @@
 // How the node is observed, and what could not be: probes, and the books of the
 // tracer, whose sides add up.
-import { byID, element, setHidden } from './dom.js';
+import { byID, element, setHidden, setText } from './dom.js';
 import { percent, whole } from './format.js';
 
 const modes = {
@@ -12,15 +12,53 @@ const modes = {
   kernel: 'consumers in the kernel',
 };
 
+// states are what the states of a queue mean.
+const states = {
+  synced: 'synced',
+  unsynced: 'unsynced: seen from mid-stream or after a loss, counted and not timed',
+  untracked: 'untracked: over the bound, not followed',
+};
+
 let shown = '';
 
 export function showObservation(view) {
   setHidden(byID('observation'), view.tracing.phase === 'absent' || view.tracing.phase === 'failed');
+  showOverhead(view);
   const now = JSON.stringify([view.probes, view.books]);
   if (now === shown) return;
   shown = now;
   byID('probes').replaceChildren(probeTable(view.probes));
   byID('books').replaceChildren(...books(view.books));
+}
+
+// showOverhead says how much of the queues is known, and what knowing it takes.
+function showOverhead(view) {
+  const facts = [['Queues', queueStates(view)], ['Collector', collectorTime(view.cost)], ['Probes', probeTime(view.probes)]];
+  const list = byID('overhead');
+  if (list.children.length === 0) list.append(...facts.flatMap(([label]) => [element('dt', {}, label), element('dd', {})]));
+  facts.forEach(([, text], i) => setText(list.children[2 * i + 1], text));
+}
+
+function queueStates(view) {
+  const counts = new Map([['synced', 0]]);
+  for (const state of view.queues.state) counts.set(state, (counts.get(state) ?? 0) + 1);
+  if (view.books.untracked_queues > 0) counts.set('untracked', view.books.untracked_queues);
+  return [...counts].map(([state, n]) => `${whole(n)} ${states[state] ?? state}`).join('; ');
+}
+
+function collectorTime(cost) {
+  if (!cost.cores) return 'its CPU time is not known yet';
+  return `${cost.cores.toFixed(3)} cores, its exporters too; max_agent_cpu_cores bounds what the tracer takes of that`;
+}
+
+// probeTime is as of the last collection, like the table below it.
+function probeTime(probes) {
+  const busiest = probes.filter((probe) => probe.used).reduce((a, b) => (b.paid > (a?.paid ?? 0) ? b : a), undefined);
+  const kernel = probes.some((probe) => probe.mode === 'kernel') ? ' What they take of consumers in the kernel is not counted.' : '';
+  if (!busiest) return `were not hit in the last interval.${kernel}`;
+  const part = busiest.paid < 0.001 ? 'less than 0.1 %' : `up to ${percent(busiest.paid)}`;
+  return `took ${part} of a thread's time in the last interval, in ${busiest.provider}; `
+    + `max_thread_cpu_ratio bounds it, and what is over it is observed for a part of the time.${kernel}`;
 }
 
 function probeTable(probes) {

@@ -63,6 +63,12 @@ filter.addEventListener('input', () => {
 slowOnly.addEventListener('change', arrange);
 scroll.addEventListener('scroll', () => requestAnimationFrame(fill));
 new ResizeObserver(() => fill()).observe(scroll);
+// What does not fit can be read in full. To ask each cell whether it does, each second,
+// would have the browser lay out the table as often.
+body.addEventListener('mouseover', (event) => {
+  const cell = event.target.closest('td');
+  if (cell) cell.title = cell.scrollWidth > cell.clientWidth ? cell.textContent : '';
+});
 document.addEventListener('keydown', (event) => {
   if (event.key !== '/' || event.target instanceof HTMLInputElement) return;
   event.preventDefault();
@@ -74,8 +80,6 @@ export function showQueues(now) {
   setHidden(byID('queues'), now.queues.qp.length === 0);
   rows = rowsOf(now);
   arrange();
-  setText(byID('queues-text'), `Quantiles, worst and slow are of the last ${span(now.queues.over / 1e6)}, quantiles at most √2 too high. `
-    + 'Press / to filter. A queue that is not synced is counted and not timed.');
 }
 
 // showOnly shows the queues of an incident alone, until something is typed.
@@ -90,6 +94,7 @@ export function showOnly(queues) {
 
 // arrange filters and sorts, and shows what comes of it.
 function arrange() {
+  if (!view) return;
   chosen = sortRows(filterRows(rows, { text: filter.value, slowOnly: slowOnly.checked, only }), sort.column, sort.descending);
   headers.forEach((header, i) => {
     const sorted = columns[i][0] === sort.column;
@@ -97,8 +102,16 @@ function arrange() {
     else header.removeAttribute('aria-sort');
   });
   table.setAttribute('aria-rowcount', chosen.length + 1);
+  setText(byID('queues-text'), captionOf());
   setText(countText, chosen.length === rows.length ? plural(rows.length, 'queue') : `${whole(chosen.length)} of ${plural(rows.length, 'queue')}`);
   fill();
+}
+
+// captionOf also says what the column means that is sorted by.
+function captionOf() {
+  const [, title, , , meaning] = columns.find(([name]) => name === sort.column);
+  return `Quantiles, worst and slow are of the last ${span(view.queues.over / 1e6)}, quantiles at most √2 too high. `
+    + `Press / to filter. A queue that is not synced is counted and not timed. Sorted by ${title}${meaning ? `: ${meaning}` : ''}.`;
 }
 
 // fill puts the rows that can be seen into the table.
@@ -124,8 +137,7 @@ function fillRow(of, row, number) {
     const text = String(say(row));
     if (cell.textContent !== text) {
       cell.textContent = text;
-      // What does not fit can be read in full.
-      cell.title = text.length > 12 ? text : '';
+      if (cell.title) cell.title = text;
     }
   });
 }

@@ -1,5 +1,6 @@
 // Routes: the queues of a process on a device, and those of a device to a peer,
 // added up out of the rows of the queue table.
+import { inOrder } from './format.js';
 
 // routesOf returns both kinds, those that lost most time first.
 export function routesOf(rows) {
@@ -32,6 +33,6 @@ function add(routes, from, to, row) {
 // sorted has routes that send about as much in the order of their names, so that a
 // picture that is looked at does not dance.
 const sorted = (routes) => [...routes.values()].sort((a, b) => b.lost - a.lost || octave(b) - octave(a)
-  || `${a.from} ${a.to}`.localeCompare(`${b.from} ${b.to}`, undefined, { numeric: true }));
+  || inOrder(a.from, b.from) || inOrder(a.to, b.to));
 
 const octave = (route) => Math.round(Math.log2(route.throughput + 1));

@@ -54,23 +54,28 @@ export function titlesOf(view) {
   return titles;
 }
 
-// filterRows keeps the rows that have every word of the text somewhere. With only,
-// a set of keys, it keeps those alone.
+// whole are the keys of words that are compared whole: "rank:7" does not mean the
+// ranks 70 to 79. Other words with colons are addresses.
+const whole = /^(pid|rank|job|device):./;
+
+// filterRows keeps the rows that have every word of the text somewhere, as rdmaradar
+// top does. With only, a set of keys, it keeps those alone.
 export function filterRows(rows, { text = '', slowOnly = false, only = null }) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return rows.filter((row) => {
     if (only && !only.has(row.key)) return false;
     if (slowOnly && row.slow === 0 && row.lost === 0 && row.stuck === 0) return false;
-    return words.every((word) => searched(row).includes(word));
+    return words.every((word) => searched(row).includes(whole.test(word) ? `\n${word}\n` : word));
   });
 }
 
+// searched is what a filter looks into, in lines.
 function searched(row) {
-  row.searched ??= [
-    row.process, `pid ${row.pid}`, row.rank === undefined ? '' : `rank ${row.rank} rank:${row.rank}`, row.service, row.job,
-    row.device, row.peer, hex(row.qp), String(row.qp), hex(row.remote), row.type, row.state, row.cause,
+  row.searched ??= `\n${[
+    row.process, row.service, row.peer, hex(row.qp), row.qp, hex(row.remote), row.type, row.state, row.cause,
+    ...['pid', 'rank', 'job', 'device'].filter((key) => row[key] !== undefined && row[key] !== '').map((key) => `${key}:${row[key]}`),
     row.crossing ? 'numa crossing' : '',
-  ].join('\n').toLowerCase();
+  ].join('\n').toLowerCase()}\n`;
   return row.searched;
 }
 

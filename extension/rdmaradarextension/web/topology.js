@@ -1,14 +1,13 @@
 // The topology: processes, sockets with their PCIe switches, NICs and GPUs, peers,
 // and who talks to whom over what.
-import { byID, element, setHidden, shape } from './dom.js';
-import { bits, duration, plural, whole } from './format.js';
+import { byID, setHidden, shape } from './dom.js';
+import { bits, duration, inOrder, plural, whole } from './format.js';
 import { routesOf } from './routes.js';
 import { rowsOf } from './rows.js';
+import { portText, showTables } from './tables.js';
 
-// mostEnds bounds the processes, and the peers, that are drawn; mostRoutes the rows
-// of the table below.
+// mostEnds bounds the processes, and the peers, that are drawn.
 const mostEnds = 14;
-const mostRoutes = 10;
 // every is how often, in milliseconds, it is drawn: it seldom changes.
 const every = 3000;
 
@@ -29,7 +28,7 @@ export function showTopology(view) {
   drawn = view.at;
   const routes = routesOf(rowsOf(view));
   byID('topology-plot').replaceChildren(picture(view, devices, routes));
-  byID('routes').replaceChildren(routeTable(routes.outer));
+  showTables(devices, routes);
 }
 
 // devicesOf are those of the machine, and those that queues name: a machine may not
@@ -62,7 +61,7 @@ function picture(view, devices, routes) {
 // place, whose name says how many they are.
 function ends(routes, side) {
   const all = [...new Set(routes.map((route) => route[side]))];
-  const names = all.slice(0, mostEnds).sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
+  const names = all.slice(0, mostEnds).sort(inOrder);
   const rest = all.length > mostEnds ? `${whole(all.length - mostEnds)} more` : undefined;
   return { names, rest, labels: rest ? [...names, rest] : names };
 }
@@ -129,7 +128,7 @@ function placeSockets(sockets) {
       group.nics.forEach((nic, i) => {
         const place = { x: middle.x + middle.width - chip.width - 20, y: y + rowHeight * i + rowHeight / 2 - 4, width: chip.width };
         nics.set(nic.name, place);
-        shapes.push(...nicShapes(nic, place));
+        shapes.push(nicShape(nic, place));
       });
       group.gpus.forEach((gpu, i) => {
         const place = { x: middle.x + 20 + (i % 2) * (gpuChip.width + 10), y: y + rowHeight * Math.floor(i / 2) + rowHeight / 2 - 4, width: gpuChip.width };
@@ -147,23 +146,22 @@ function placeSockets(sockets) {
   return { nics, shapes, height: y };
 }
 
-function nicShapes(nic, place) {
+function nicShape(nic, place) {
   const down = nic.ports.length > 0 && !nic.ports.some((port) => port.active);
   const rate = nic.ports.reduce((sum, port) => sum + (port.active ? port.rate ?? 0 : 0), 0);
   const parts = [nic.name, down ? 'down' : rate > 0 ? `${Math.round(rate / 1e9)} Gb/s` : '', nic.degraded ? 'PCIe degraded' : ''];
-  const facts = [nic.pci, nic.link, ...nic.ports.map((port) => `port ${port.number} ${port.state} ${port.netdev ?? ''}`)];
-  const made = box(place, parts.filter(Boolean).join(' '), down ? 'nic down' : nic.degraded ? 'nic degraded' : 'nic');
-  made.append(shape('title', {}, facts.filter(Boolean).join('\n')));
-  return [made];
+  const facts = [nic.pci, nic.link, ...nic.ports.map(portText)];
+  return box(place, parts.filter(Boolean).join(' '), down ? 'nic down' : nic.degraded ? 'nic degraded' : 'nic', facts.filter(Boolean));
 }
 
 const shortAddress = (address) => address?.replace(/^0000:/, '') ?? '';
 
-function box(place, label, kind) {
+// box has a title of one element: of several a browser shows the first.
+function box(place, label, kind, facts = []) {
   return shape('g', { class: `box ${kind}` },
     shape('rect', { x: place.x, y: place.y - chip.height / 2, width: place.width, height: chip.height, rx: 4 }),
     shape('text', { x: place.x + 8, y: place.y + 4.5 }, cut(label, Math.floor((place.width - 14) / 6.8))),
-    shape('title', {}, label));
+    shape('title', {}, [label, ...facts].join('\n')));
 }
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
@@ -186,15 +184,4 @@ function inWords(devices, routes) {
   const crossing = routes.inner.reduce((sum, route) => sum + route.crossing, 0);
   const worst = routes.outer[0]?.lost > 0 ? ` Most time was lost from ${routes.outer[0].from} to ${routes.outer[0].to}.` : '';
   return `${plural(devices.length, 'device')}, ${plural(routes.outer.length, 'route')} to peers, ${plural(crossing, 'queue')} polled across NUMA nodes.${worst}`;
-}
-
-function routeTable(routes) {
-  if (routes.length === 0) return '';
-  const titles = ['From', 'To', 'Queues', 'Sent', 'p99 at most', 'Slow', 'Lost'];
-  return element('table', { class: 'plain' },
-    element('caption', {}, routes.length > mostRoutes ? `The ${mostRoutes} routes that lost the most time, or sent the most, of ${whole(routes.length)}` : 'Routes'),
-    element('thead', {}, element('tr', {}, ...titles.map((title, i) => element('th', { scope: 'col', class: i > 1 ? 'number' : '' }, title)))),
-    element('tbody', {}, ...routes.slice(0, mostRoutes).map((route) => element('tr', { class: route.lost > 0 ? 'lost' : '' },
-      element('td', {}, route.from), element('td', { class: 'mono' }, route.to),
-      ...[whole(route.queues), bits(route.throughput), duration(route.p99), whole(route.slow), duration(route.lost)].map((text) => element('td', { class: 'number' }, text))))));
 }

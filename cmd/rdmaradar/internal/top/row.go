@@ -4,6 +4,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rdmaradar/rdmaradar/internal/radar"
@@ -116,7 +117,7 @@ func nodesOf(v *radar.View) map[string]int {
 }
 
 // Filter keeps the rows that have every word of a text somewhere, such as "mlx5_3
-// rank:7" or "0x18f2".
+// rank:7" or "0x18f2", as the radar page does.
 func Filter(rows []Row, text string) []Row {
 	words := wordsOf(text)
 	if len(words) == 0 {
@@ -135,22 +136,41 @@ func Filter(rows []Row, text string) []Row {
 func wordsOf(filter string) []string { return strings.Fields(strings.ToLower(filter)) }
 
 func hasAll(text string, words []string) bool {
+	lines := "\n" + text + "\n"
 	for _, word := range words {
-		if !strings.Contains(text, word) {
+		if isWhole(word) {
+			word = "\n" + word + "\n"
+		}
+		if !strings.Contains(lines, word) {
 			return false
 		}
 	}
 	return true
 }
 
-// searched is what a filter looks into.
+// isWhole says whether a word has to be all of a line: "rank:7" does not mean the ranks
+// 70 to 79. Other words with colons are addresses.
+func isWhole(word string) bool {
+	key, value, _ := strings.Cut(word, ":")
+	return value != "" && slices.Contains([]string{"pid", "rank", "job", "device"}, key)
+}
+
+// searched is what a filter looks into, in lines.
 func (r *Row) searched() string {
 	parts := []string{
-		r.Process, fmt.Sprintf("pid:%d", r.PID), r.Service, "job:" + r.Job, r.Device, r.Peer, fmt.Sprintf("0x%x", r.QP), fmt.Sprint(r.QP),
-		fmt.Sprintf("0x%x", r.RemoteQP), r.Type, r.State, r.Cause, r.Why,
+		r.Process, r.Service, r.Peer, fmt.Sprintf("0x%x", r.QP), fmt.Sprint(r.QP), fmt.Sprintf("0x%x", r.RemoteQP), r.Type, r.State, r.Cause, r.Why,
+	}
+	if r.PID != 0 {
+		parts = append(parts, fmt.Sprintf("pid:%d", r.PID))
 	}
 	if r.Rank != nil {
-		parts = append(parts, fmt.Sprintf("rank:%d ", *r.Rank))
+		parts = append(parts, fmt.Sprintf("rank:%d", *r.Rank))
+	}
+	if r.Job != "" {
+		parts = append(parts, "job:"+r.Job)
+	}
+	if r.Device != "" {
+		parts = append(parts, "device:"+r.Device)
 	}
 	if r.Crossing {
 		parts = append(parts, "numa crossing")

@@ -39,6 +39,34 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// A word with a key is compared whole, here and on the radar page.
+func TestFilterComparesKeysWhole(t *testing.T) {
+	var rows []Row
+	for i, rank := range []int{7, 70, 77} {
+		rows = append(rows, Row{
+			QP: uint32(i + 1), Rank: &rank, PID: uint32(410 + 3690*i), Job: []string{"81", "815", "4281"}[i], Device: []string{"mlx5_1", "mlx5_10", "mlx5_11"}[i],
+			Peer: "fe80::7",
+		})
+	}
+	rows = append(rows, Row{QP: 4, Kernel: true, Process: "nvme_rdma", Device: "mlx5_1"})
+	for text, want := range map[string][]uint32{
+		"rank:7":                {1},
+		"RANK:70":               {2},
+		"mlx5_1 rank:77":        {3},
+		"rank:":                 {1, 2, 3},
+		"rank:77 pid:7790":      {3},
+		"pid:410":               {1},
+		"pid:41":                nil,
+		"job:81":                {1},
+		"device:mlx5_1":         {1, 4},
+		"mlx5_1":                {1, 2, 3, 4},
+		"fe80::":                {1, 2, 3},
+		"device:mlx5_1 rank:70": nil,
+	} {
+		assert.Equal(t, want, numbers(Filter(rows, text)), text)
+	}
+}
+
 func TestOrders(t *testing.T) {
 	first := map[string]uint32{
 		"trouble": 0x18f3, "slow": 0x18f2, "p50": 0x44, "p99": 0x18f2, "p99.9": 0x18f2, "worst": 0x18f2, "depth": 0x18f2, "oldest": 0x18f3,
