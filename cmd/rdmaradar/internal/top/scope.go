@@ -67,12 +67,12 @@ func hits(i *radar.Incident, queues map[radar.QueueName]bool, devices map[string
 
 // names says whether an incident has every word itself, as one of a queue that has gone.
 func names(i *radar.Incident, words []string) bool {
-	text := strings.Join([]string{i.Subject, i.Device, i.Cause, i.Title}, "\n")
+	text := strings.Join([]string{i.Subject, "device:" + i.Device, i.Cause, i.Title}, "\n")
 	if hasAll(strings.ToLower(text), words) {
 		return true
 	}
 	return slices.ContainsFunc(i.Queues, func(q radar.QueueName) bool {
-		return hasAll(strings.ToLower(fmt.Sprintf("%s\npid:%d\n%s\n0x%x\n%d", text, q.PID, q.Device, q.QP, q.QP)), words)
+		return hasAll(strings.ToLower(fmt.Sprintf("%s\npid:%d\ndevice:%s\n0x%x\n%d", text, q.PID, q.Device, q.QP, q.QP)), words)
 	})
 }
 

@@ -43,6 +43,8 @@ func TestFilteredIncidents(t *testing.T) {
 		"Preempted":      {"1 node many", 2},
 		"nobody has it":  {"node", 4},
 		"pid:77 preempt": {"node", 4},
+		"device:mlx5_3":  {"1 2 3 node many", 1},
+		"device:mlx5":    {"node", 4},
 	} {
 		s := scopeOf(v, filter)
 		assert.Equal(t, want.ids, ids(s), filter)
