@@ -44,11 +44,12 @@ e2e: setup-demo build verbsim ## end to end on this host: simulated verbs worklo
 	run -parallel 3 $$(grep /rdmareceiver <<<"$$packages"); \
 	exit $$failed
 
-backends: setup-demo setup-unit build verbsim image ## the built collector with Jaeger and Prometheus, which are built first; rules and dashboards; the image (root)
+backends: setup-demo setup-unit build verbsim image ## the built collector with Jaeger and Prometheus, which are built first; rules and dashboards; the image; the commands of the documents (root)
 	@internal/e2e/build.sh
 	cd internal/e2e/prometheus && CGO_ENABLED=0 go tool -modfile=../../tools/go.mod gotestsum --format testname -- -trimpath -tags backends,remove_all_sd -count 1 -timeout 20m ./...
 	cd internal/e2e && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags backends -count 1 -p 1 -timeout 20m ./...
 	cd internal/packaging && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags image -count 1 -run TestImageTraces -timeout 5m .
+	cd internal/documents && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags backends -count 1 -run TestCommandsOfTheDocuments -timeout 5m .
 
 browser: setup-browser build verbsim ## the radar page in Chromium; screenshots in out/browser (root)
 	@internal/browser/fetch.sh
