@@ -89,7 +89,7 @@ var notRun = map[string]string{
 	"systemctl cat otelcol-rdma":          needsService,
 	"systemctl status otelcol-rdma":       needsService,
 	"sysctl kernel.perf_event_paranoid=2": changesTheMachine,
-	"sysctl kernel.bpf_stats_enabled=1; perf bench sched pipe -l 200000; sysctl kernel.bpf_stats_enabled=0": "it slows down what else is traced on this machine",
+	"sysctl kernel.bpf_stats_enabled=1; perf bench sched pipe -l 200000; sysctl kernel.bpf_stats_enabled=0": "it changes a setting of the kernel that all programs on this machine pay for",
 	"bpftool prog show name sched_switch    # run_time_ns / run_cnt; the other is sched_waking":             "it needs the one above",
 	"ssh -L 55690:127.0.0.1:55690 NODE":                                                  "it needs another machine",
 	"RDMA_TOKEN=… otelcol-contrib --config config/gateway/gateway.yaml":                  "the contrib distribution is not built here; make backends runs the file with its components",
