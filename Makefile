@@ -44,18 +44,19 @@ e2e: setup-demo build verbsim ## end to end on this host: simulated verbs worklo
 	run -parallel 3 $$(grep /rdmareceiver <<<"$$packages"); \
 	exit $$failed
 
-backends: setup-demo setup-unit build verbsim image ## the built collector with Jaeger and Prometheus, which are built first; rules and dashboards; the image (root)
+backends: setup-demo setup-unit build verbsim image ## the built collector with Jaeger and Prometheus, which are built first; rules and dashboards; the image; the commands of the documents (root)
 	@internal/e2e/build.sh
 	cd internal/e2e/prometheus && CGO_ENABLED=0 go tool -modfile=../../tools/go.mod gotestsum --format testname -- -trimpath -tags backends,remove_all_sd -count 1 -timeout 20m ./...
 	cd internal/e2e && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags backends -count 1 -p 1 -timeout 20m ./...
 	cd internal/packaging && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags image -count 1 -run TestImageTraces -timeout 5m .
+	cd internal/documents && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags backends -count 1 -run TestCommandsOfTheDocuments -timeout 5m .
 
 browser: setup-browser build verbsim ## the radar page in Chromium; screenshots in out/browser (root)
 	@internal/browser/fetch.sh
 	cd internal/browser && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags browser -count 1 -parallel 1 -timeout 20m ./...
 
 screenshots: setup-browser setup-screenshots build verbsim ## take the pictures of the documents anew (root)
-	cd internal/browser && go test -tags browser -count 1 -parallel 1 -run 'TestIncidentIsSeenAtOnce|TestTopology|TestSpikeOfASimulatedJobIsSeen' .
+	cd internal/browser && go test -tags browser -count 1 -parallel 1 -run 'TestIncidentIsSeenAtOnce|TestTopology|TestCauseOfASimulatedJobIsSeen' .
 	@scripts/screenshots.sh
 
 # `make test` keeps the results of a kernel while nothing that decides them has changed:

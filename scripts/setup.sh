@@ -9,7 +9,7 @@ set -euo pipefail
 packages_of() {
 	case $1 in
 	demo) echo libibverbs-dev ibverbs-providers ;;
-	unit) echo libibverbs-dev ibverbs-providers busybox-static xz-utils zstd systemd rpm bubblewrap ;;
+	unit) echo libibverbs-dev ibverbs-providers busybox-static xz-utils zstd systemd rpm bubblewrap jq curl ;;
 	generate) echo clang-19 llvm-19 ;;
 	lab) echo libibverbs-dev librdmacm-dev qemu-system-x86 mmdebstrap busybox-static kmod cpio xz-utils zstd e2fsprogs ;;
 	lint) echo shellcheck clang-format-19 ;;

@@ -2,7 +2,7 @@
 # Runs tiers of the test suite one after the other, each as its own make
 # target. A failing tier does not keep later ones from running; any failure
 # fails the whole. At the end: what failed, with the first lines each failure
-# printed, and the result, the time and the tests of each tier.
+# printed, the result, the time and the tests of each tier, and the time of all.
 #
 #   scripts/tiers.sh unit e2e lab
 set -uo pipefail
@@ -39,5 +39,5 @@ done
 
 printf '\n'
 printf '%s\n' "${report[@]}"
-echo "tiers: $(($# - ${#broken[@]})) passed, ${#broken[@]} failed"
+echo "tiers: $(($# - ${#broken[@]})) passed, ${#broken[@]} failed, in $((SECONDS / 60)) min $((SECONDS % 60)) s"
 ((${#broken[@]} == 0))

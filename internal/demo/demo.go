@@ -29,6 +29,10 @@ const (
 	spikeMicroseconds = 450
 	spikesPerSecond   = 3
 
+	// priority is the nice value of what posts: it goes before the rest of this machine, as
+	// a thread that has a processor to itself would.
+	priority = "-15"
+
 	collectorLog = "collector.log"
 
 	pollInterval = 50 * time.Millisecond
@@ -150,7 +154,7 @@ func (d *demo) tellPage() error {
 	}
 	address := pageAddress.Find(log)
 	if address == nil {
-		return fmt.Errorf("%s does not tell the address of the radar page: %s has to have the extension rdma_radar", inOut(collectorLog), configPath)
+		return fmt.Errorf("%s does not tell the address of the radar page: where it says that the port is taken, stop who has it, such as another collector", inOut(collectorLog))
 	}
 	_, err = fmt.Fprintf(d.out, "The radar page, meanwhile: %s\n\n", address)
 	return err
@@ -160,8 +164,9 @@ func (d *demo) tellPage() error {
 // meanwhile.
 func (d *demo) runWorkload(ctx context.Context, collector *launch.Child, root string) error {
 	// A library is probed when a program first uses it. This one goes before the
-	// job, which is to be followed from its first request.
-	first := exec.CommandContext(ctx, workloadPath, "perftest-lat", "--seconds", "1.5", "--device", deviceName, "--sysroot", root)
+	// job, which is to be followed from its first request. What delays it would fill the
+	// table before the job begins.
+	first := exec.CommandContext(ctx, "nice", "-n", priority, workloadPath, "perftest-lat", "--seconds", "1.5", "--device", deviceName, "--sysroot", root)
 	if out, err := first.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", first, err, out)
 	}
@@ -176,14 +181,12 @@ func (d *demo) runWorkload(ctx context.Context, collector *launch.Child, root st
 
 // workloadArguments describe a job as NCCL posts it: on several queues that
 // share a Completion Queue, chains of which the last request is signaled. The
-// device delays a few requests a second on the first queue. Its thread goes
-// before the rest of this machine, as one that has a processor to itself would.
-// Nothing is delayed in the beginning: a collector that meets the library for
-// the first time may find the queues made already, and times them once it is
-// sure of them.
+// device delays a few requests a second on the first queue. Nothing is delayed in
+// the beginning: a collector that meets the library for the first time may find
+// the queues made already, and times them once it is sure of them.
 func workloadArguments(length time.Duration, root string) []string {
 	return []string{
-		"-n", "-15", workloadPath, "nccl",
+		"-n", priority, workloadPath, "nccl",
 		"--device", deviceName,
 		"--seconds", strconv.FormatFloat(length.Seconds(), 'f', -1, 64),
 		"--spike-us", strconv.Itoa(spikeMicroseconds),

@@ -25,8 +25,9 @@ type document struct {
 	links []string
 	// anchors are the fragments that a link may name, as GitHub makes them.
 	anchors map[string]bool
-	// code is what stands in code spans and blocks.
-	code []string
+	// code is what stands in code spans and blocks, commands those of it that are to be run.
+	code     []string
+	commands []string
 }
 
 // documents reads every Markdown file of the repository, by its path from the root.
@@ -69,6 +70,7 @@ func isOutput(name string) bool {
 }
 
 func parse(source []byte) document {
+	source = generated.ReplaceAll(source, nil)
 	d := document{anchors: map[string]bool{}}
 	parser := goldmark.New(goldmark.WithExtensions(extension.Table)).Parser()
 	seen := map[string]int{}
@@ -88,11 +90,17 @@ func parse(source []byte) document {
 			}
 			d.anchors[name] = true
 		case *ast.CodeSpan:
-			d.code = append(d.code, plain(n, source))
+			code := plain(n, source)
+			d.code = append(d.code, code)
+			if isCommand.MatchString(code) {
+				d.commands = append(d.commands, code)
+			}
 		case *ast.FencedCodeBlock:
 			d.code = append(d.code, lines(n, source))
 		case *ast.CodeBlock:
-			d.code = append(d.code, lines(n, source))
+			code := lines(n, source)
+			d.code = append(d.code, code)
+			d.commands = append(d.commands, commandsIn(code)...)
 		}
 		return ast.WalkContinue, nil
 	})

@@ -41,6 +41,18 @@ var target = regexp.MustCompile(`(?m)^([a-z0-9][a-z0-9 -]*):`)
 
 // Every "make X" in a code span or block is a target of the Makefile.
 func TestTargetsOfMakeExist(t *testing.T) {
+	targets := targetsOfMake(t)
+	for name, d := range documents(t) {
+		for _, code := range d.code {
+			for _, wanted := range made(code) {
+				assert.True(t, targets[wanted], "%s says \"make %s\", and the Makefile has no such target", name, wanted)
+			}
+		}
+	}
+}
+
+func targetsOfMake(t *testing.T) map[string]bool {
+	t.Helper()
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	require.NoError(t, err)
 	targets := map[string]bool{}
@@ -49,13 +61,7 @@ func TestTargetsOfMakeExist(t *testing.T) {
 			targets[name] = true
 		}
 	}
-	for name, d := range documents(t) {
-		for _, code := range d.code {
-			for _, wanted := range made(code) {
-				assert.True(t, targets[wanted], "%s says \"make %s\", and the Makefile has no such target", name, wanted)
-			}
-		}
-	}
+	return targets
 }
 
 // made are the targets that commands ask of make.
@@ -106,13 +112,7 @@ var (
 
 // Every test that a document calls a proof is there.
 func TestProofsExist(t *testing.T) {
-	known := map[string]bool{}
-	err := walk(".go", func(_ string, source []byte) {
-		for _, found := range function.FindAllSubmatch(source, -1) {
-			known[string(found[1])] = true
-		}
-	})
-	require.NoError(t, err)
+	known := testsOfTheRepository(t)
 	for name, d := range documents(t) {
 		for _, code := range d.code {
 			if isTest.MatchString(code) {
@@ -120,6 +120,17 @@ func TestProofsExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+func testsOfTheRepository(t *testing.T) map[string]bool {
+	t.Helper()
+	known := map[string]bool{}
+	require.NoError(t, walk(".go", func(_ string, source []byte) {
+		for _, found := range function.FindAllSubmatch(source, -1) {
+			known[string(found[1])] = true
+		}
+	}))
+	return known
 }
 
 var (
