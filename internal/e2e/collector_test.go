@@ -96,10 +96,16 @@ func (a *agent) file() string { return filepath.Join(a.directory, "out.jsonl") }
 // value of a label.
 func (a *agent) own(name, label, value string) float64 {
 	a.t.Helper()
+	return a.ownOf(name, map[string]string{label: value})
+}
+
+// ownOf is own with several labels.
+func (a *agent) ownOf(name string, labels map[string]string) float64 {
+	a.t.Helper()
 	response, err := http.Get(fmt.Sprintf("http://localhost:%d/metrics", a.port))
 	require.NoError(a.t, err)
 	defer func() { _ = response.Body.Close() }()
 	all, err := otlp.ReadPrometheus(response.Body)
 	require.NoError(a.t, err)
-	return all.Total(otlp.Match{Metric: name, Attributes: map[string]string{label: value}})
+	return all.Total(otlp.Match{Metric: name, Attributes: labels})
 }

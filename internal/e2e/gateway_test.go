@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,15 +34,19 @@ import (
 
 const (
 	gatewayConfig = "config/gateway/gateway.yaml"
-	gatewayToken  = "a-token"
+	// kubernetesConfig is given besides it.
+	kubernetesConfig = "config/gateway/kubernetes.yaml"
+	gatewayToken     = "a-token"
 )
 
 // gateway is contrib's components with the configuration that ships, in front of a
 // sink and a Prometheus.
 type gateway struct {
 	*launch.Child
-	connection *grpc.ClientConn
-	sink       *sink
+	// endpoint takes OTLP/gRPC, with a certificate of the authority in the file ca.
+	endpoint, ca string
+	connection   *grpc.ClientConn
+	sink         *sink
 }
 
 // startGateway runs the shipped configuration with the addresses of this test, and
@@ -51,13 +56,14 @@ func startGateway(t *testing.T, prometheus *backend.Prometheus) *gateway {
 	directory := t.TempDir()
 	authority := newAuthority(t, directory)
 	authority.issue("gateway")
-	g := &gateway{sink: newSink()}
-	endpoint := fmt.Sprintf("localhost:%d", testbed.FreePort(t))
+	g := &gateway{
+		endpoint: fmt.Sprintf("localhost:%d", testbed.FreePort(t)), ca: filepath.Join(directory, "ca.pem"), sink: newSink(),
+	}
 	text, err := os.ReadFile(testbed.File(t, gatewayConfig))
 	require.NoError(t, err)
 	changed := string(text)
 	for old, with := range map[string]string{
-		"0.0.0.0:4317":                        endpoint,
+		"0.0.0.0:4317":                        g.endpoint,
 		"/etc/otelcol-contrib/tls.crt":        filepath.Join(directory, "gateway.pem"),
 		"/etc/otelcol-contrib/tls.key":        filepath.Join(directory, "gateway.key"),
 		"tempo:4317":                          g.sink.serveGRPC(t, "localhost:0", nil),
@@ -79,7 +85,7 @@ func startGateway(t *testing.T, prometheus *backend.Prometheus) *gateway {
 		_ = g.Wait() // The test has asked for what it cares about.
 	})
 	require.NoError(t, g.AwaitLine(t.Context(), "Everything is ready", testbed.Patience))
-	g.connection, err = grpc.NewClient(endpoint, grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(authority.pool(), "localhost")))
+	g.connection, err = grpc.NewClient(g.endpoint, grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(authority.pool(), "localhost")))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, g.connection.Close()) })
 	return g
@@ -165,35 +171,43 @@ func TestGatewayKeepsWhatIsSlow(t *testing.T) {
 }
 
 func TestGatewayConfigurationIsValid(t *testing.T) {
-	command := exec.CommandContext(t.Context(), testbed.Built(t, "tools/gateway", "backends"), "validate", "--config", testbed.File(t, gatewayConfig))
-	command.Env = []string{"RDMA_TOKEN=token"}
-	output, err := command.CombinedOutput()
-	assert.NoError(t, err, "%s", output)
+	for _, configs := range [][]string{{gatewayConfig}, {gatewayConfig, kubernetesConfig}} {
+		arguments := []string{"validate"}
+		for _, path := range configs {
+			arguments = append(arguments, "--config", testbed.File(t, path))
+		}
+		command := exec.CommandContext(t.Context(), testbed.Built(t, "tools/gateway", "backends"), arguments...)
+		command.Env = []string{"RDMA_TOKEN=token"}
+		output, err := command.CombinedOutput()
+		assert.NoError(t, err, "%v: %s", configs, output)
+	}
 }
 
-// The addition for Kubernetes cannot be run here. Its pipelines at least are those of
-// the gateway, of processors that one of both has.
-func TestAdditionForKubernetesFits(t *testing.T) {
-	type config struct {
-		Processors map[string]any
-		Service    struct {
+// The addition for Kubernetes names the processors of a pipeline anew, and must leave
+// none out.
+func TestAdditionForKubernetesLeavesNothingOut(t *testing.T) {
+	base, addition := processorsOf(t, gatewayConfig), processorsOf(t, kubernetesConfig)
+	require.NotEmpty(t, addition)
+	for pipeline, processors := range addition {
+		assert.Contains(t, processors, "k8sattributes", pipeline)
+		assert.Equal(t, base[pipeline], slices.DeleteFunc(processors, func(p string) bool { return p == "k8sattributes" }), pipeline)
+	}
+}
+
+// processorsOf are those of each pipeline of a configuration.
+func processorsOf(t *testing.T, path string) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(testbed.File(t, path))
+	require.NoError(t, err)
+	var config struct {
+		Service struct {
 			Pipelines map[string]struct{ Processors []string }
 		}
 	}
-	read := func(path string) (c config) {
-		text, err := os.ReadFile(testbed.File(t, path))
-		require.NoError(t, err)
-		require.NoError(t, yaml.Unmarshal(text, &c))
-		return c
+	require.NoError(t, yaml.Unmarshal(text, &config))
+	all := map[string][]string{}
+	for name, pipeline := range config.Service.Pipelines {
+		all[name] = pipeline.Processors
 	}
-	base, addition := read(gatewayConfig), read("config/gateway/kubernetes.yaml")
-	require.NotEmpty(t, addition.Service.Pipelines)
-	for name, pipeline := range addition.Service.Pipelines {
-		assert.Subset(t, pipeline.Processors, base.Service.Pipelines[name].Processors, name)
-		for _, processor := range pipeline.Processors {
-			_, here := addition.Processors[processor]
-			_, there := base.Processors[processor]
-			assert.True(t, here || there, "%s: nothing is called %s", name, processor)
-		}
-	}
+	return all
 }

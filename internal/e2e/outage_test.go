@@ -18,7 +18,7 @@ const (
     logs: {receivers: [rdma], exporters: [otlp_grpc, file]}
 `
 	// requestQueue keeps request by request, as they came.
-	requestQueue = "sizer: bytes, queue_size: 67108864"
+	requestQueue = "{storage: file_storage, sizer: bytes, queue_size: 67108864}"
 )
 
 // What spans, metrics and logs say of an outage of the gateway arrives after it, each

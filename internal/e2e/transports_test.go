@@ -53,7 +53,7 @@ const withAll = `exporters:
 `
 
 // Everything arrives whole over every transport: each request that the file exporter
-// wrote, byte for byte, and none besides.
+// wrote, byte for byte, and none besides. Slurm's ids of the job are among it.
 func TestEverythingArrivesOverEveryTransport(t *testing.T) {
 	a := newAgent(t, "")
 	authority := newAuthority(t, a.directory)
@@ -72,7 +72,7 @@ func TestEverythingArrivesOverEveryTransport(t *testing.T) {
 	a.keys = "slow_logs: true"
 	a.rest = fmt.Sprintf(withAll, sections.String(), strings.Join(names, ", "))
 	a.start()
-	startJob(t, a.root, nil, "rate", "--rate", "200", "--seconds", "4", "--latency-us", "300").end()
+	startJob(t, a.root, slurmTask(), "rate", "--rate", "200", "--seconds", "4", "--latency-us", "300").end()
 	waitUntil(t, "the stranger fails", func() bool { return a.own("otelcol_exporter_send_failed_spans", "exporter", stranger) > 0 })
 	a.end()
 
@@ -82,6 +82,7 @@ func TestEverythingArrivesOverEveryTransport(t *testing.T) {
 		assert.Positive(t, n, kind)
 		t.Logf("%d requests of %s", n, kind)
 	}
+	assertSlurm(t, want)
 	for i := range all {
 		all[i].check(t, want)
 	}

@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,10 +24,20 @@ type Collector struct {
 // with the test at the latest, and well. The test must keep its thread.
 func StartCollector(t *testing.T, directory, config string, by ...string) *Collector {
 	t.Helper()
-	path, binary := filepath.Join(directory, "config.yaml"), filepath.Join(directory, "otelcol-rdma")
-	require.NoError(t, os.WriteFile(path, []byte(config), 0o644))
+	return StartCollectorOf(t, directory, []string{config}, by...)
+}
+
+// StartCollectorOf is StartCollector with several configurations, one besides the other.
+func StartCollectorOf(t *testing.T, directory string, configs []string, by ...string) *Collector {
+	t.Helper()
+	binary := filepath.Join(directory, "otelcol-rdma")
 	CopyProgram(t, Built(t, "otelcol-rdma", "build"), binary)
-	command := append(slices.Clone(by), binary, "--config", path)
+	command := append(slices.Clone(by), binary)
+	for i, config := range configs {
+		path := filepath.Join(directory, fmt.Sprintf("config%d.yaml", i))
+		require.NoError(t, os.WriteFile(path, []byte(config), 0o644))
+		command = append(command, "--config", path)
+	}
 	log := filepath.Join(directory, "log")
 	child, err := launch.Start(t.Context(), log, command[0], command[1:]...)
 	require.NoError(t, err)

@@ -42,7 +42,9 @@ type declaration struct {
 		Attributes []string `yaml:"attributes"`
 	} `yaml:"events"`
 	Telemetry struct {
-		Metrics map[string]any `yaml:"metrics"`
+		Metrics map[string]struct {
+			Attributes []string `yaml:"attributes"`
+		} `yaml:"metrics"`
 	} `yaml:"telemetry"`
 }
 

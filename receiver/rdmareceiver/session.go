@@ -130,6 +130,12 @@ func (s *session) prepare(errnoName func(uint32) string) error {
 	s.metrics = newOutbox(metricsQueue, func(ctx context.Context, batch metricBatch) error {
 		return s.pipelines.sendMetrics(ctx, batch.metrics)
 	}, s.settleMetrics)
+	if s.pipelines.traces.wanted {
+		s.self.expectDrops("traces")
+	}
+	if s.pipelines.logs.wanted {
+		s.self.expectDrops("logs")
+	}
 	s.shown.open(s)
 	return nil
 }

@@ -77,9 +77,19 @@ func (t *selfTelemetry) keepFloors(floors map[string]time.Duration) {
 }
 
 func (t *selfTelemetry) countEvents(signal string, n int, o outcome) {
-	if n == 0 {
-		return
+	if n > 0 {
+		t.addEvents(signal, n, o)
 	}
+}
+
+// expectDrops has what is dropped counted from nothing on: a series that begins with the
+// first drop has no increase by it, and no alert says so.
+func (t *selfTelemetry) expectDrops(signal string) {
+	t.addEvents(signal, 0, outcomeQueueFull)
+	t.addEvents(signal, 0, outcomeRefused)
+}
+
+func (t *selfTelemetry) addEvents(signal string, n int, o outcome) {
 	t.builder.RdmaEvents.Add(context.Background(), int64(n), metric.WithAttributes(
 		attribute.String("signal", signal), attribute.String("outcome", string(o))))
 }

@@ -125,10 +125,10 @@ func TestEveryEventIsAccountedFor(t *testing.T) {
 	}{
 		{"exported", func(r *rig) { r.addTraces(r.traces) }, map[string]float64{
 			// The burst, then what is over it; five more a second.
-			"traces exported": 50 + 5*39, "traces rate_limited": 40*100 - 50 - 5*39,
+			"traces exported": 50 + 5*39, "traces rate_limited": 40*100 - 50 - 5*39, "traces refused": 0, "traces queue_full": 0,
 		}},
 		{"refused", func(r *rig) { r.addTraces(consumertest.NewErr(errRefused)) }, map[string]float64{
-			"traces refused": 50 + 5*39, "traces rate_limited": 40*100 - 50 - 5*39,
+			"traces refused": 50 + 5*39, "traces rate_limited": 40*100 - 50 - 5*39, "traces queue_full": 0,
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -154,6 +154,24 @@ func TestEveryEventIsAccountedFor(t *testing.T) {
 	}
 }
 
+// An alert asks for the increase of what is dropped, which a series that begins later
+// than the receiver does not have.
+func TestDropsAreCountedFromNothingOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		telemetry := componenttest.NewTelemetry()
+		r := newRig(t)
+		r.telemetry = telemetry
+		r.addTraces(r.traces)
+		r.addLogs(r.logs)
+		r.start()
+		synctest.Wait()
+		assert.Equal(t, map[string]float64{"traces queue_full": 0, "traces refused": 0, "logs queue_full": 0, "logs refused": 0},
+			told(t, telemetry, "rdma_events", "signal", "outcome"))
+		r.shutdown()
+		require.NoError(t, telemetry.Shutdown(t.Context()))
+	})
+}
+
 func TestQueueFullIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		telemetry := componenttest.NewTelemetry()
@@ -168,7 +186,8 @@ func TestQueueFullIsCounted(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		// One batch is in the pipeline, the others wait.
-		assert.Equal(t, map[string]float64{"traces queue_full": 100 - 1 - eventQueue}, told(t, telemetry, "rdma_events", "signal", "outcome"))
+		assert.Equal(t, map[string]float64{"traces queue_full": 100 - 1 - eventQueue, "traces refused": 0},
+			told(t, telemetry, "rdma_events", "signal", "outcome"))
 		r.shutdown()
 		require.NoError(t, telemetry.Shutdown(t.Context()))
 	})
@@ -189,7 +208,8 @@ func TestPipelineThatDoesNotRunTakesNothing(t *testing.T) {
 		r.engine.completions <- fullCompletion()
 		r.engine.stuck <- theStuck()
 		time.Sleep(15 * time.Second)
-		assert.Equal(t, map[string]float64{"traces refused": 1, "logs refused": 3}, told(t, telemetry, "rdma_events", "signal", "outcome"))
+		assert.Equal(t, map[string]float64{"traces refused": 1, "logs refused": 3, "traces queue_full": 0, "logs queue_full": 0},
+			told(t, telemetry, "rdma_events", "signal", "outcome"))
 		eachMetric(r.metrics.AllMetrics()[0], func(_ pcommon.Resource, metric pmetric.Metric) {
 			if metric.Name() == "rdma.wqe.duration" {
 				assert.Zero(t, metric.ExponentialHistogram().DataPoints().At(0).Exemplars().Len())

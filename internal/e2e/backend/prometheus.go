@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/rdmaradar/rdmaradar/internal/launch"
 	"github.com/rdmaradar/rdmaradar/internal/testbed"
@@ -30,26 +30,14 @@ type Prometheus struct {
 	API v1.API
 }
 
-// prometheusConfig is as config/prometheus/prometheus.yml.
-const prometheusConfig = `global: {evaluation_interval: 1s}
-otlp: {promote_resource_attributes: [host.name, slurm.job.id]}
-rule_files: [%s]
-`
-
-// StartPrometheus runs Prometheus with files of rules until the end of the test. The
-// test must keep its thread.
+// StartPrometheus runs Prometheus with the settings that ship, but with these files of
+// rules and without an Alertmanager, until the end of the test. The test must keep its
+// thread.
 func StartPrometheus(t *testing.T, rules ...string) *Prometheus {
 	t.Helper()
 	directory := t.TempDir()
 	config := filepath.Join(directory, "prometheus.yml")
-	quoted := make([]string, 0, len(rules))
-	for _, path := range rules {
-		absolute, err := filepath.Abs(path)
-		require.NoError(t, err)
-		quoted = append(quoted, fmt.Sprintf("%q", absolute))
-	}
-	text := fmt.Sprintf(prometheusConfig, strings.Join(quoted, ", "))
-	require.NoError(t, os.WriteFile(config, []byte(text), 0o644))
+	require.NoError(t, os.WriteFile(config, settings(t, rules), 0o644))
 
 	address := fmt.Sprintf("127.0.0.1:%d", testbed.FreePort(t))
 	p := &Prometheus{URL: "http://" + address, OTLP: "http://" + address + "/api/v1/otlp", Data: filepath.Join(directory, "data")}
@@ -61,6 +49,30 @@ func StartPrometheus(t *testing.T, rules ...string) *Prometheus {
 	require.NoError(t, err)
 	p.API = v1.NewAPI(client)
 	return p
+}
+
+// settings are those of config/prometheus/prometheus.yml, with files of rules that are
+// evaluated once a second, and without an Alertmanager.
+func settings(t *testing.T, rules []string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(testbed.File(t, "config/prometheus/prometheus.yml"))
+	require.NoError(t, err)
+	var shipped map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &shipped))
+	global, is := shipped["global"].(map[string]any)
+	require.True(t, is, "prometheus.yml has no section global")
+	global["evaluation_interval"] = "1s"
+	delete(shipped, "alerting")
+	files := make([]string, 0, len(rules))
+	for _, path := range rules {
+		absolute, err := filepath.Abs(path)
+		require.NoError(t, err)
+		files = append(files, absolute)
+	}
+	shipped["rule_files"] = files
+	changed, err := yaml.Marshal(shipped)
+	require.NoError(t, err)
+	return changed
 }
 
 // Query evaluates an expression now that gives a vector.
