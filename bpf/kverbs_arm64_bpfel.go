@@ -222,17 +222,41 @@ type KverbsSchedule struct {
 	Moves       uint64
 	Interrupted uint64
 	HalfSeenNs  uint64
-	Absences    [16]struct {
-		_           structs.HostLayout
-		OffNs       uint64
-		WantedNs    uint64
-		OnNs        uint64
-		Kind        uint32
-		InsteadTid  uint32
-		InsteadComm [16]int8
-		OffCpu      uint16
-		OnCpu       uint16
-		Pad         uint32
+	CountedNs   uint64
+	WaitsFor    uint32
+	Pad         uint32
+	StandIns    struct {
+		_  structs.HostLayout
+		Of [4]struct {
+			_    structs.HostLayout
+			Ns   uint64
+			Tid  uint32
+			Tgid uint32
+			Comm [16]int8
+		}
+	}
+	Last struct {
+		_    structs.HostLayout
+		Ns   uint64
+		Tid  uint32
+		Tgid uint32
+		Comm [16]int8
+	}
+	Absences [16]struct {
+		_        structs.HostLayout
+		OffNs    uint64
+		WantedNs uint64
+		OnNs     uint64
+		Instead  struct {
+			_    structs.HostLayout
+			Ns   uint64
+			Tid  uint32
+			Tgid uint32
+			Comm [16]int8
+		}
+		Kind   uint32
+		OffCpu uint16
+		OnCpu  uint16
 	}
 	Interruptions [8]struct {
 		_       structs.HostLayout
@@ -504,7 +528,7 @@ type KverbsThread struct {
 			Switches        uint32
 			Migrations      uint32
 			InsteadTid      uint32
-			InsteadCpu      uint32
+			InsteadTgid     uint32
 			InsteadComm     [16]int8
 			Known           uint32
 			InterruptsKnown uint32
@@ -519,7 +543,7 @@ type KverbsThread struct {
 			Switches        uint32
 			Migrations      uint32
 			InsteadTid      uint32
-			InsteadCpu      uint32
+			InsteadTgid     uint32
 			InsteadComm     [16]int8
 			Known           uint32
 			InterruptsKnown uint32
@@ -531,6 +555,16 @@ type KverbsThread struct {
 		Status      uint8
 		KnownStages uint8
 		HasBusy     uint8
+	}
+	StandIns struct {
+		_  structs.HostLayout
+		Of [4]struct {
+			_    structs.HostLayout
+			Ns   uint64
+			Tid  uint32
+			Tgid uint32
+			Comm [16]int8
+		}
 	}
 }
 
