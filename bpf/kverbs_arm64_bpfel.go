@@ -593,6 +593,7 @@ const (
 	KverbsMapEmptySeries           = "empty_series"
 	KverbsMapEntrySpans            = "entry_spans"
 	KverbsMapExcluded              = "excluded"
+	KverbsMapFreeDevices           = "free_devices"
 	KverbsMapFreeQueues            = "free_queues"
 	KverbsMapFreeSchedules         = "free_schedules"
 	KverbsMapFreeSegments          = "free_segments"
@@ -648,7 +649,6 @@ const (
 	KverbsVarLossClock             = "loss_clock"
 	KverbsVarMadeUp                = "made_up"
 	KverbsVarNextConsumer          = "next_consumer"
-	KverbsVarNextDevice            = "next_device"
 	KverbsVarReadCqeStamps         = "read_cqe_stamps"
 	KverbsVarSkippedRuns           = "skipped_runs"
 	KverbsVarSomeZero              = "some_zero"
@@ -744,6 +744,7 @@ type KverbsMapSpecs struct {
 	EmptySeries     *ebpf.MapSpec `ebpf:"empty_series"`
 	EntrySpans      *ebpf.MapSpec `ebpf:"entry_spans"`
 	Excluded        *ebpf.MapSpec `ebpf:"excluded"`
+	FreeDevices     *ebpf.MapSpec `ebpf:"free_devices"`
 	FreeQueues      *ebpf.MapSpec `ebpf:"free_queues"`
 	FreeSchedules   *ebpf.MapSpec `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.MapSpec `ebpf:"free_segments"`
@@ -781,7 +782,6 @@ type KverbsVariableSpecs struct {
 	LossClock         *ebpf.VariableSpec `ebpf:"loss_clock"`
 	MadeUp            *ebpf.VariableSpec `ebpf:"made_up"`
 	NextConsumer      *ebpf.VariableSpec `ebpf:"next_consumer"`
-	NextDevice        *ebpf.VariableSpec `ebpf:"next_device"`
 	ReadCqeStamps     *ebpf.VariableSpec `ebpf:"read_cqe_stamps"`
 	SkippedRuns       *ebpf.VariableSpec `ebpf:"skipped_runs"`
 	SomeZero          *ebpf.VariableSpec `ebpf:"some_zero"`
@@ -825,6 +825,7 @@ type KverbsMaps struct {
 	EmptySeries     *ebpf.Map `ebpf:"empty_series"`
 	EntrySpans      *ebpf.Map `ebpf:"entry_spans"`
 	Excluded        *ebpf.Map `ebpf:"excluded"`
+	FreeDevices     *ebpf.Map `ebpf:"free_devices"`
 	FreeQueues      *ebpf.Map `ebpf:"free_queues"`
 	FreeSchedules   *ebpf.Map `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.Map `ebpf:"free_segments"`
@@ -863,6 +864,7 @@ func (m *KverbsMaps) Close() error {
 		m.EmptySeries,
 		m.EntrySpans,
 		m.Excluded,
+		m.FreeDevices,
 		m.FreeQueues,
 		m.FreeSchedules,
 		m.FreeSegments,
@@ -901,7 +903,6 @@ type KverbsVariables struct {
 	LossClock         *ebpf.Variable `ebpf:"loss_clock"`
 	MadeUp            *ebpf.Variable `ebpf:"made_up"`
 	NextConsumer      *ebpf.Variable `ebpf:"next_consumer"`
-	NextDevice        *ebpf.Variable `ebpf:"next_device"`
 	ReadCqeStamps     *ebpf.Variable `ebpf:"read_cqe_stamps"`
 	SkippedRuns       *ebpf.Variable `ebpf:"skipped_runs"`
 	SomeZero          *ebpf.Variable `ebpf:"some_zero"`

@@ -916,6 +916,7 @@ const (
 	TrackerMapExcluded            = "excluded"
 	TrackerMapExtendedCqs         = "extended_cqs"
 	TrackerMapExtendedSets        = "extended_sets"
+	TrackerMapFreeDevices         = "free_devices"
 	TrackerMapFreeQueues          = "free_queues"
 	TrackerMapFreeSchedules       = "free_schedules"
 	TrackerMapFreeSegments        = "free_segments"
@@ -980,7 +981,6 @@ const (
 	TrackerVarInterruptsSinceNs   = "interrupts_since_ns"
 	TrackerVarLastLossNs          = "last_loss_ns"
 	TrackerVarLossClock           = "loss_clock"
-	TrackerVarNextDevice          = "next_device"
 	TrackerVarReadCqeStamps       = "read_cqe_stamps"
 	TrackerVarSkippedRuns         = "skipped_runs"
 	TrackerVarSomeZero            = "some_zero"
@@ -1103,6 +1103,7 @@ type TrackerMapSpecs struct {
 	Excluded        *ebpf.MapSpec `ebpf:"excluded"`
 	ExtendedCqs     *ebpf.MapSpec `ebpf:"extended_cqs"`
 	ExtendedSets    *ebpf.MapSpec `ebpf:"extended_sets"`
+	FreeDevices     *ebpf.MapSpec `ebpf:"free_devices"`
 	FreeQueues      *ebpf.MapSpec `ebpf:"free_queues"`
 	FreeSchedules   *ebpf.MapSpec `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.MapSpec `ebpf:"free_segments"`
@@ -1140,7 +1141,6 @@ type TrackerVariableSpecs struct {
 	InterruptsSinceNs   *ebpf.VariableSpec `ebpf:"interrupts_since_ns"`
 	LastLossNs          *ebpf.VariableSpec `ebpf:"last_loss_ns"`
 	LossClock           *ebpf.VariableSpec `ebpf:"loss_clock"`
-	NextDevice          *ebpf.VariableSpec `ebpf:"next_device"`
 	ReadCqeStamps       *ebpf.VariableSpec `ebpf:"read_cqe_stamps"`
 	SkippedRuns         *ebpf.VariableSpec `ebpf:"skipped_runs"`
 	SomeZero            *ebpf.VariableSpec `ebpf:"some_zero"`
@@ -1202,6 +1202,7 @@ type TrackerMaps struct {
 	Excluded        *ebpf.Map `ebpf:"excluded"`
 	ExtendedCqs     *ebpf.Map `ebpf:"extended_cqs"`
 	ExtendedSets    *ebpf.Map `ebpf:"extended_sets"`
+	FreeDevices     *ebpf.Map `ebpf:"free_devices"`
 	FreeQueues      *ebpf.Map `ebpf:"free_queues"`
 	FreeSchedules   *ebpf.Map `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.Map `ebpf:"free_segments"`
@@ -1243,6 +1244,7 @@ func (m *TrackerMaps) Close() error {
 		m.Excluded,
 		m.ExtendedCqs,
 		m.ExtendedSets,
+		m.FreeDevices,
 		m.FreeQueues,
 		m.FreeSchedules,
 		m.FreeSegments,
@@ -1281,7 +1283,6 @@ type TrackerVariables struct {
 	InterruptsSinceNs   *ebpf.Variable `ebpf:"interrupts_since_ns"`
 	LastLossNs          *ebpf.Variable `ebpf:"last_loss_ns"`
 	LossClock           *ebpf.Variable `ebpf:"loss_clock"`
-	NextDevice          *ebpf.Variable `ebpf:"next_device"`
 	ReadCqeStamps       *ebpf.Variable `ebpf:"read_cqe_stamps"`
 	SkippedRuns         *ebpf.Variable `ebpf:"skipped_runs"`
 	SomeZero            *ebpf.Variable `ebpf:"some_zero"`
