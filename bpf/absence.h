@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #pragma once
 
-#include "watched.h"
+#include "turns.h"
 
 /* Keeps when watched threads were away from their CPU, why, and who ran instead. */
 
@@ -36,11 +36,14 @@ static __always_inline enum absence_kind kind_of_absence(struct task_struct *tas
 	return state & TASK_HELD ? ABSENT_HELD : ABSENT_ASLEEP;
 }
 
-/* Notes who runs in the place of a thread that could. */
-static __always_inline void note_instead(struct absence *absence, struct task_struct *task)
+/* Since when the thread wanted a CPU in an absence that ends now; 0: not known. */
+static __always_inline __u64 wanted_since(const struct absence *absence, __u64 woken_ns)
 {
-	absence->instead_tid = task->pid;
-	__builtin_memcpy(absence->instead_comm, task->comm, sizeof(absence->instead_comm));
+	if (absence->kind == ABSENT_RUNNABLE)
+		return absence->off_ns;
+	if (woken_ns >= absence->off_ns)
+		return woken_ns;
+	return absence->off_ns - woken_ns < WAKING_NS ? absence->off_ns : 0;
 }
 
 static __always_inline void keep_leaving(const struct thread *thread, struct task_struct *task,
@@ -65,21 +68,37 @@ static __always_inline void keep_leaving(const struct thread *thread, struct tas
 	absence->on_ns = 0;
 	absence->kind = kind_of_absence(task, is_preempted);
 	absence->off_cpu = bpf_get_smp_processor_id();
-	absence->instead_tid = 0;
-	__builtin_memset(absence->instead_comm, 0, sizeof(absence->instead_comm));
+	__builtin_memset(&schedule->stand_ins, 0, sizeof(schedule->stand_ins));
+	__builtin_memset(&absence->instead, 0, sizeof(absence->instead));
 	if (absence->kind == ABSENT_RUNNABLE)
-		note_instead(absence, next);
+		describe(&absence->instead, next);
+	schedule->last = absence->instead;
 	__sync_lock_test_and_set(&schedule->moves, schedule->moves + 1);
+	if (wanted_since(absence, schedule->woken_ns))
+		wait_for(thread->poller.watched - 1, schedule, absence->off_cpu, now);
 }
 
-/* Since when the thread wanted a CPU in an absence that ends now; 0: not known. */
-static __always_inline __u64 wanted_since(const struct absence *absence, __u64 woken_ns)
+/* Notes who ran for the longest time that a thread wanted the CPU which it has now.
+ * After a sleep it may have been given another one than it was expected on; there it
+ * follows who kept it waiting, and so where the turns were not counted. */
+static __always_inline void note_instead(const struct thread *thread, struct schedule *schedule,
+					 struct absence *absence, struct task_struct *previous,
+					 __u64 now)
 {
-	if (absence->kind == ABSENT_RUNNABLE)
-		return absence->off_ns;
-	if (woken_ns >= absence->off_ns)
-		return woken_ns;
-	return absence->off_ns - woken_ns < WAKING_NS ? absence->off_ns : 0;
+	if (absence->kind == ABSENT_RUNNABLE && schedule->last.tid != thread->poller.tid) {
+		/* It was taken to another CPU in the last one's turn. */
+		schedule->last.ns = now - schedule->counted_ns;
+		add_turn(&schedule->stand_ins, &schedule->last);
+	}
+	struct stand_in *longest = longest_of(&schedule->stand_ins);
+
+	if (longest->ns &&
+	    (absence->kind == ABSENT_RUNNABLE || schedule->waits_for == absence->on_cpu + 1)) {
+		absence->instead = *longest;
+		return;
+	}
+	describe(&absence->instead, previous);
+	absence->instead.ns = now - absence->wanted_ns;
 }
 
 static __always_inline void keep_return(const struct thread *thread, struct task_struct *previous,
@@ -101,9 +120,9 @@ static __always_inline void keep_return(const struct thread *thread, struct task
 		absence->wanted_ns = now;
 		schedule->lost_ns = now;
 	}
-	if (absence->kind != ABSENT_RUNNABLE)
-		note_instead(absence, previous);
 	absence->on_cpu = bpf_get_smp_processor_id();
+	note_instead(thread, schedule, absence, previous, now);
+	schedule->waits_for = 0;
 	absence->on_ns = now;
 	__sync_lock_test_and_set(&schedule->moves, schedule->moves + 1);
 }
@@ -117,6 +136,11 @@ static __always_inline void keep_waking(struct task_struct *task)
 		return;
 	struct schedule *schedule = schedule_of(thread);
 
-	if (schedule)
-		schedule->woken_ns = bpf_ktime_get_ns();
+	if (!schedule)
+		return;
+	schedule->woken_ns = bpf_ktime_get_ns();
+	const struct absence *absence = present_absence(schedule);
+	if (is_away(schedule) && absence->kind != ABSENT_RUNNABLE)
+		wait_for(thread->poller.watched - 1, schedule, absence->off_cpu,
+			 schedule->woken_ns);
 }

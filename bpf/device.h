@@ -6,12 +6,8 @@
 #include "knobs.h"
 #include "maps/device_index.h"
 #include "maps/devices.h"
+#include "maps/free_devices.h"
 #include "verbs_reader.h"
-
-/* The next index that no device has, of those that are not kept for sysfs: a device
- * may be one of another network namespace, which does not show there. User space
- * follows it to name them. */
-volatile __u32 next_device SHARED = SYSFS_DEVICES;
 
 struct device_name {
 	char text[IBV_DEVICE_NAME_LEN];
@@ -19,9 +15,11 @@ struct device_name {
 
 static __always_inline __u32 new_device(struct device_name *name)
 {
-	__u32 index = next_device < DEVICES ? __sync_fetch_and_add(&next_device, 1) : DEVICES;
-	struct device *device = bpf_map_lookup_elem(&devices, &index);
+	__u32 index = 0;
+	struct device *device = NULL;
 
+	if (!bpf_map_pop_elem(&free_devices, &index))
+		device = bpf_map_lookup_elem(&devices, &index);
 	if (!device) {
 		count(LOSS_DEVICES_FULL);
 		return NO_DEVICE;
@@ -31,7 +29,8 @@ static __always_inline __u32 new_device(struct device_name *name)
 	if (bpf_map_update_elem(&device_index, name, &index, BPF_NOEXIST) == 0)
 		return index;
 
-	/* Another CPU named it first; this index stays without a queue. */
+	/* Another CPU named it first; this index stays without a queue, and user space
+	 * takes it back with the other. */
 	__u32 *known = bpf_map_lookup_elem(&device_index, name);
 	return known ? *known : NO_DEVICE;
 }

@@ -222,17 +222,41 @@ type KverbsSchedule struct {
 	Moves       uint64
 	Interrupted uint64
 	HalfSeenNs  uint64
-	Absences    [16]struct {
-		_           structs.HostLayout
-		OffNs       uint64
-		WantedNs    uint64
-		OnNs        uint64
-		Kind        uint32
-		InsteadTid  uint32
-		InsteadComm [16]int8
-		OffCpu      uint16
-		OnCpu       uint16
-		Pad         uint32
+	CountedNs   uint64
+	WaitsFor    uint32
+	Pad         uint32
+	StandIns    struct {
+		_  structs.HostLayout
+		Of [4]struct {
+			_    structs.HostLayout
+			Ns   uint64
+			Tid  uint32
+			Tgid uint32
+			Comm [16]int8
+		}
+	}
+	Last struct {
+		_    structs.HostLayout
+		Ns   uint64
+		Tid  uint32
+		Tgid uint32
+		Comm [16]int8
+	}
+	Absences [16]struct {
+		_        structs.HostLayout
+		OffNs    uint64
+		WantedNs uint64
+		OnNs     uint64
+		Instead  struct {
+			_    structs.HostLayout
+			Ns   uint64
+			Tid  uint32
+			Tgid uint32
+			Comm [16]int8
+		}
+		Kind   uint32
+		OffCpu uint16
+		OnCpu  uint16
 	}
 	Interruptions [8]struct {
 		_       structs.HostLayout
@@ -504,7 +528,7 @@ type KverbsThread struct {
 			Switches        uint32
 			Migrations      uint32
 			InsteadTid      uint32
-			InsteadCpu      uint32
+			InsteadTgid     uint32
 			InsteadComm     [16]int8
 			Known           uint32
 			InterruptsKnown uint32
@@ -519,7 +543,7 @@ type KverbsThread struct {
 			Switches        uint32
 			Migrations      uint32
 			InsteadTid      uint32
-			InsteadCpu      uint32
+			InsteadTgid     uint32
 			InsteadComm     [16]int8
 			Known           uint32
 			InterruptsKnown uint32
@@ -531,6 +555,16 @@ type KverbsThread struct {
 		Status      uint8
 		KnownStages uint8
 		HasBusy     uint8
+	}
+	StandIns struct {
+		_  structs.HostLayout
+		Of [4]struct {
+			_    structs.HostLayout
+			Ns   uint64
+			Tid  uint32
+			Tgid uint32
+			Comm [16]int8
+		}
 	}
 }
 
@@ -559,6 +593,7 @@ const (
 	KverbsMapEmptySeries           = "empty_series"
 	KverbsMapEntrySpans            = "entry_spans"
 	KverbsMapExcluded              = "excluded"
+	KverbsMapFreeDevices           = "free_devices"
 	KverbsMapFreeQueues            = "free_queues"
 	KverbsMapFreeSchedules         = "free_schedules"
 	KverbsMapFreeSegments          = "free_segments"
@@ -614,7 +649,6 @@ const (
 	KverbsVarLossClock             = "loss_clock"
 	KverbsVarMadeUp                = "made_up"
 	KverbsVarNextConsumer          = "next_consumer"
-	KverbsVarNextDevice            = "next_device"
 	KverbsVarReadCqeStamps         = "read_cqe_stamps"
 	KverbsVarSkippedRuns           = "skipped_runs"
 	KverbsVarSomeZero              = "some_zero"
@@ -710,6 +744,7 @@ type KverbsMapSpecs struct {
 	EmptySeries     *ebpf.MapSpec `ebpf:"empty_series"`
 	EntrySpans      *ebpf.MapSpec `ebpf:"entry_spans"`
 	Excluded        *ebpf.MapSpec `ebpf:"excluded"`
+	FreeDevices     *ebpf.MapSpec `ebpf:"free_devices"`
 	FreeQueues      *ebpf.MapSpec `ebpf:"free_queues"`
 	FreeSchedules   *ebpf.MapSpec `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.MapSpec `ebpf:"free_segments"`
@@ -747,7 +782,6 @@ type KverbsVariableSpecs struct {
 	LossClock         *ebpf.VariableSpec `ebpf:"loss_clock"`
 	MadeUp            *ebpf.VariableSpec `ebpf:"made_up"`
 	NextConsumer      *ebpf.VariableSpec `ebpf:"next_consumer"`
-	NextDevice        *ebpf.VariableSpec `ebpf:"next_device"`
 	ReadCqeStamps     *ebpf.VariableSpec `ebpf:"read_cqe_stamps"`
 	SkippedRuns       *ebpf.VariableSpec `ebpf:"skipped_runs"`
 	SomeZero          *ebpf.VariableSpec `ebpf:"some_zero"`
@@ -791,6 +825,7 @@ type KverbsMaps struct {
 	EmptySeries     *ebpf.Map `ebpf:"empty_series"`
 	EntrySpans      *ebpf.Map `ebpf:"entry_spans"`
 	Excluded        *ebpf.Map `ebpf:"excluded"`
+	FreeDevices     *ebpf.Map `ebpf:"free_devices"`
 	FreeQueues      *ebpf.Map `ebpf:"free_queues"`
 	FreeSchedules   *ebpf.Map `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.Map `ebpf:"free_segments"`
@@ -829,6 +864,7 @@ func (m *KverbsMaps) Close() error {
 		m.EmptySeries,
 		m.EntrySpans,
 		m.Excluded,
+		m.FreeDevices,
 		m.FreeQueues,
 		m.FreeSchedules,
 		m.FreeSegments,
@@ -867,7 +903,6 @@ type KverbsVariables struct {
 	LossClock         *ebpf.Variable `ebpf:"loss_clock"`
 	MadeUp            *ebpf.Variable `ebpf:"made_up"`
 	NextConsumer      *ebpf.Variable `ebpf:"next_consumer"`
-	NextDevice        *ebpf.Variable `ebpf:"next_device"`
 	ReadCqeStamps     *ebpf.Variable `ebpf:"read_cqe_stamps"`
 	SkippedRuns       *ebpf.Variable `ebpf:"skipped_runs"`
 	SomeZero          *ebpf.Variable `ebpf:"some_zero"`

@@ -70,12 +70,11 @@ static __always_inline void write_request(struct filling *filling, struct queue 
 
 	if (signaled)
 		queue->signaled_seen = 1;
-	if (signaled || queue->sig_all) {
-		if (queue->sync != QUEUE_SYNCED)
-			note_posted_id(queue, request->wr_id);
-		if (have_trace_contexts)
-			remember_span(queue, sequence);
-	}
+	bool completes = signaled || queue->sig_all;
+	if (queue->sync != QUEUE_SYNCED)
+		note_posted(queue, request->wr_id, completes);
+	if (completes && have_trace_contexts)
+		remember_span(queue, sequence);
 }
 
 static __always_inline void write_entry(struct filling *filling, struct queue *queue,

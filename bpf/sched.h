@@ -53,24 +53,36 @@ static __always_inline void note_on(struct poller *poller, __u64 now)
 	poller->off_since = 0;
 }
 
+static __always_inline void note_leaving(struct task_struct *task, struct task_struct *next,
+					 bool is_preempted)
+{
+	struct thread *thread = watched_thread(task);
+
+	if (!thread)
+		return;
+	__u64 now = bpf_ktime_get_ns();
+	forget_interrupts(&thread->poller);
+	note_off(&thread->poller, task, is_preempted, now);
+	keep_leaving(thread, task, next, is_preempted, now);
+}
+
+static __always_inline void note_coming(struct task_struct *task, struct task_struct *previous)
+{
+	struct thread *thread = watched_thread(task);
+
+	if (!thread)
+		return;
+	__u64 now = bpf_ktime_get_ns();
+	note_on(&thread->poller, now);
+	keep_return(thread, previous, now);
+}
+
 static __always_inline void note_switch(struct task_struct *previous, struct task_struct *next,
 					bool is_preempted)
 {
-	struct thread *leaving = watched_thread(previous);
-	struct thread *coming = watched_thread(next);
-
-	if (!leaving && !coming)
-		return;
-	__u64 now = bpf_ktime_get_ns();
-	if (leaving) {
-		forget_interrupts(&leaving->poller);
-		note_off(&leaving->poller, previous, is_preempted, now);
-		keep_leaving(leaving, previous, next, is_preempted, now);
-	}
-	if (coming) {
-		note_on(&coming->poller, now);
-		keep_return(coming, previous, now);
-	}
+	count_turn(previous, next);
+	note_leaving(previous, next, is_preempted);
+	note_coming(next, previous);
 }
 
 static __always_inline bool is_just_back(const struct poller *poller, __u64 now)

@@ -3,6 +3,7 @@
 
 #include "interruption.h"
 #include "loop.h"
+#include "stand_in.h"
 #include "verbs_reader.h"
 #include "watched.h"
 
@@ -12,9 +13,9 @@
 struct tally {
 	const struct schedule *schedule;
 	struct scheduling *sum;
+	struct stand_ins *stand_ins;
 	__u64 from_ns, to_ns;
-	__u64 number;  /* of absences, then of interruptions, not looked at */
-	__u64 most_ns; /* that somebody had its CPU */
+	__u64 number; /* of absences, then of interruptions, not looked at */
 	__u64 woken_ns;
 	__u32 left;
 	__u32 complete; /* earlier ones ended before */
@@ -55,12 +56,24 @@ static __always_inline void add_times(struct tally *state, const struct absence 
 	sum->runnable_ns += runnable;
 	if (waited + runnable > sum->longest_ns)
 		sum->longest_ns = waited + runnable;
-	if (runnable <= state->most_ns)
+	struct stand_in instead = absence->instead;
+
+	/* Of one that lasts only the first is told. */
+	if (!absence->on_ns || instead.ns > runnable)
+		instead.ns = runnable;
+	add_turn(state->stand_ins, &instead);
+}
+
+/* Who had its CPU for the longest time of all absences. */
+static __always_inline void tell_instead(struct tally *state)
+{
+	const struct stand_in *longest = longest_of(state->stand_ins);
+
+	if (!longest->ns)
 		return;
-	state->most_ns = runnable;
-	sum->instead_tid = absence->instead_tid;
-	sum->instead_cpu = absence->kind == ABSENT_RUNNABLE ? absence->off_cpu : absence->on_cpu;
-	__builtin_memcpy(sum->instead_comm, absence->instead_comm, sizeof(sum->instead_comm));
+	state->sum->instead_tid = longest->tid;
+	state->sum->instead_tgid = longest->tgid;
+	__builtin_memcpy(state->sum->instead_comm, longest->comm, sizeof(longest->comm));
 }
 
 /* From the last absence backwards. */
@@ -139,10 +152,10 @@ __noinline int sum_scheduling(struct thread *thread, __u32 is_poster)
 	struct tally state = {
 		.schedule = schedule,
 		.sum = is_poster ? &event->poster : &event->poller,
+		.stand_ins = &thread->stand_ins,
 		.from_ns = event->posted_ns,
 		.to_ns = event->delivered_ns,
 		.number = (moves + 1) >> 1,
-		.most_ns = some_zero,
 		.woken_ns = schedule->woken_ns,
 		.left = ABSENCES - 1 + some_zero,
 		.complete = some_zero,
@@ -151,7 +164,9 @@ __noinline int sum_scheduling(struct thread *thread, __u32 is_poster)
 	/* Who posted was watched before: this is another thread with its number. */
 	if (is_poster && since_ns > state.from_ns)
 		return 0;
+	__builtin_memset(state.stand_ins, 0, sizeof(*state.stand_ins));
 	LOOP(add_absence, &state);
+	tell_instead(&state);
 	bool whole = state.complete && since_ns <= state.from_ns &&
 		     schedule->lost_ns <= state.from_ns;
 	add_interruptions(&state);

@@ -12,9 +12,10 @@
  * outstanding that we do not know of; their completions come first, and if the
  * wr_ids repeat nothing tells them apart from those of the requests we know. It
  * stays unsynced until
- *  - more requests were posted than a Send Queue holds, with wr_ids that only
- *    rose: what was there before has completed since, and no two that we know
- *    are alike; and IN_ORDER completions in a row found theirs at the head, or
+ *  - more requests were posted than a Send Queue holds, those that complete by
+ *    themselves with wr_ids that only rose: what was there before has completed
+ *    since, and no two that we know are alike; and IN_ORDER completions in a row
+ *    found theirs at the head, or
  *  - a drain was seen: nothing posted or completed for DRAIN_NS, nothing known
  *    outstanding, and the CQ was polled and found empty after that time. */
 #define IN_ORDER 8
@@ -120,8 +121,15 @@ static __always_inline void decide_first_sync(struct queue *queue, struct librar
 		lose_sync(queue);
 }
 
-static __always_inline void note_posted_id(struct queue *queue, __u64 wr_id)
+/* Counts the requests since the wr_ids of those that complete by themselves rise.
+ * The others take room in the Send Queue as well. */
+static __always_inline void note_posted(struct queue *queue, __u64 wr_id, bool completes)
 {
+	if (!completes) {
+		if (queue->increasing)
+			queue->increasing++;
+		return;
+	}
 	if (queue->increasing == 0 || wr_id > queue->last_id)
 		queue->increasing++;
 	else

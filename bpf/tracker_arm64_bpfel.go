@@ -515,17 +515,23 @@ type TrackerSchedule struct {
 	Moves       uint64
 	Interrupted uint64
 	HalfSeenNs  uint64
-	Absences    [16]struct {
-		_           structs.HostLayout
-		OffNs       uint64
-		WantedNs    uint64
-		OnNs        uint64
-		Kind        uint32
-		InsteadTid  uint32
-		InsteadComm [16]int8
-		OffCpu      uint16
-		OnCpu       uint16
-		Pad         uint32
+	CountedNs   uint64
+	WaitsFor    uint32
+	Pad         uint32
+	StandIns    struct {
+		_  structs.HostLayout
+		Of [4]TrackerStandIn
+	}
+	Last     TrackerStandIn
+	Absences [16]struct {
+		_        structs.HostLayout
+		OffNs    uint64
+		WantedNs uint64
+		OnNs     uint64
+		Instead  TrackerStandIn
+		Kind     uint32
+		OffCpu   uint16
+		OnCpu    uint16
 	}
 	Interruptions [8]struct {
 		_       structs.HostLayout
@@ -544,7 +550,7 @@ type TrackerScheduling struct {
 	Switches        uint32
 	Migrations      uint32
 	InsteadTid      uint32
-	InsteadCpu      uint32
+	InsteadTgid     uint32
 	InsteadComm     [16]int8
 	Known           uint32
 	InterruptsKnown uint32
@@ -678,6 +684,14 @@ const (
 	TrackerStageSTAGE_POLL       TrackerStage = 5
 	TrackerStageSTAGES           TrackerStage = 6
 )
+
+type TrackerStandIn struct {
+	_    structs.HostLayout
+	Ns   uint64
+	Tid  uint32
+	Tgid uint32
+	Comm [16]int8
+}
 
 type TrackerThread struct {
 	_    structs.HostLayout
@@ -864,14 +878,23 @@ type TrackerThread struct {
 		BusyNs      uint64
 		LimitNs     uint64
 	}
-	Set   TrackerExtendedSet
-	Event TrackerSlowEvent
+	Set      TrackerExtendedSet
+	Event    TrackerSlowEvent
+	StandIns struct {
+		_  structs.HostLayout
+		Of [4]TrackerStandIn
+	}
 }
 
 type TrackerTraceContext struct {
 	_       structs.HostLayout
 	TraceId [16]uint8
 	SpanId  [8]uint8
+}
+
+type TrackerWaiters struct {
+	_         structs.HostLayout
+	Schedules [16]uint32
 }
 
 // Names of all BPF objects in the ELF.
@@ -893,6 +916,7 @@ const (
 	TrackerMapExcluded            = "excluded"
 	TrackerMapExtendedCqs         = "extended_cqs"
 	TrackerMapExtendedSets        = "extended_sets"
+	TrackerMapFreeDevices         = "free_devices"
 	TrackerMapFreeQueues          = "free_queues"
 	TrackerMapFreeSchedules       = "free_schedules"
 	TrackerMapFreeSegments        = "free_segments"
@@ -913,6 +937,7 @@ const (
 	TrackerMapTold                = "told"
 	TrackerMapTracesCtxV1         = "traces_ctx_v1"
 	TrackerMapUntrackedQueues     = "untracked_queues"
+	TrackerMapWaiting             = "waiting"
 	TrackerMapWatchedThreads      = "watched_threads"
 	TrackerProgCompletionSite     = "completion_site"
 	TrackerProgEnterCmdCreateQp   = "enter_cmd_create_qp"
@@ -956,7 +981,6 @@ const (
 	TrackerVarInterruptsSinceNs   = "interrupts_since_ns"
 	TrackerVarLastLossNs          = "last_loss_ns"
 	TrackerVarLossClock           = "loss_clock"
-	TrackerVarNextDevice          = "next_device"
 	TrackerVarReadCqeStamps       = "read_cqe_stamps"
 	TrackerVarSkippedRuns         = "skipped_runs"
 	TrackerVarSomeZero            = "some_zero"
@@ -1079,6 +1103,7 @@ type TrackerMapSpecs struct {
 	Excluded        *ebpf.MapSpec `ebpf:"excluded"`
 	ExtendedCqs     *ebpf.MapSpec `ebpf:"extended_cqs"`
 	ExtendedSets    *ebpf.MapSpec `ebpf:"extended_sets"`
+	FreeDevices     *ebpf.MapSpec `ebpf:"free_devices"`
 	FreeQueues      *ebpf.MapSpec `ebpf:"free_queues"`
 	FreeSchedules   *ebpf.MapSpec `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.MapSpec `ebpf:"free_segments"`
@@ -1099,6 +1124,7 @@ type TrackerMapSpecs struct {
 	Told            *ebpf.MapSpec `ebpf:"told"`
 	TracesCtxV1     *ebpf.MapSpec `ebpf:"traces_ctx_v1"`
 	UntrackedQueues *ebpf.MapSpec `ebpf:"untracked_queues"`
+	Waiting         *ebpf.MapSpec `ebpf:"waiting"`
 	WatchedThreads  *ebpf.MapSpec `ebpf:"watched_threads"`
 }
 
@@ -1115,7 +1141,6 @@ type TrackerVariableSpecs struct {
 	InterruptsSinceNs   *ebpf.VariableSpec `ebpf:"interrupts_since_ns"`
 	LastLossNs          *ebpf.VariableSpec `ebpf:"last_loss_ns"`
 	LossClock           *ebpf.VariableSpec `ebpf:"loss_clock"`
-	NextDevice          *ebpf.VariableSpec `ebpf:"next_device"`
 	ReadCqeStamps       *ebpf.VariableSpec `ebpf:"read_cqe_stamps"`
 	SkippedRuns         *ebpf.VariableSpec `ebpf:"skipped_runs"`
 	SomeZero            *ebpf.VariableSpec `ebpf:"some_zero"`
@@ -1177,6 +1202,7 @@ type TrackerMaps struct {
 	Excluded        *ebpf.Map `ebpf:"excluded"`
 	ExtendedCqs     *ebpf.Map `ebpf:"extended_cqs"`
 	ExtendedSets    *ebpf.Map `ebpf:"extended_sets"`
+	FreeDevices     *ebpf.Map `ebpf:"free_devices"`
 	FreeQueues      *ebpf.Map `ebpf:"free_queues"`
 	FreeSchedules   *ebpf.Map `ebpf:"free_schedules"`
 	FreeSegments    *ebpf.Map `ebpf:"free_segments"`
@@ -1197,6 +1223,7 @@ type TrackerMaps struct {
 	Told            *ebpf.Map `ebpf:"told"`
 	TracesCtxV1     *ebpf.Map `ebpf:"traces_ctx_v1"`
 	UntrackedQueues *ebpf.Map `ebpf:"untracked_queues"`
+	Waiting         *ebpf.Map `ebpf:"waiting"`
 	WatchedThreads  *ebpf.Map `ebpf:"watched_threads"`
 }
 
@@ -1217,6 +1244,7 @@ func (m *TrackerMaps) Close() error {
 		m.Excluded,
 		m.ExtendedCqs,
 		m.ExtendedSets,
+		m.FreeDevices,
 		m.FreeQueues,
 		m.FreeSchedules,
 		m.FreeSegments,
@@ -1237,6 +1265,7 @@ func (m *TrackerMaps) Close() error {
 		m.Told,
 		m.TracesCtxV1,
 		m.UntrackedQueues,
+		m.Waiting,
 		m.WatchedThreads,
 	)
 }
@@ -1254,7 +1283,6 @@ type TrackerVariables struct {
 	InterruptsSinceNs   *ebpf.Variable `ebpf:"interrupts_since_ns"`
 	LastLossNs          *ebpf.Variable `ebpf:"last_loss_ns"`
 	LossClock           *ebpf.Variable `ebpf:"loss_clock"`
-	NextDevice          *ebpf.Variable `ebpf:"next_device"`
 	ReadCqeStamps       *ebpf.Variable `ebpf:"read_cqe_stamps"`
 	SkippedRuns         *ebpf.Variable `ebpf:"skipped_runs"`
 	SomeZero            *ebpf.Variable `ebpf:"some_zero"`

@@ -434,17 +434,32 @@ enum absence_kind {
 	ABSENT_HELD, /* by a signal, a debugger or the freezer */
 };
 
+/* Who ran on a CPU that another thread wanted, and for how long. */
+struct stand_in {
+	__u64 ns; /* 0: nobody */
+	__u32 tid, tgid;
+	char comm[16];
+};
+_Static_assert(sizeof(struct stand_in) == 32, "no hidden padding");
+
+/* Those of one absence: where more took turns, the ones that had the CPU longest. */
+#define STAND_INS 4
+
+struct stand_ins {
+	struct stand_in of[STAND_INS];
+};
+
 struct absence {
 	__u64 off_ns;
 	__u64 wanted_ns; /* since when it wanted a CPU */
 	__u64 on_ns;	 /* 0: it is away */
+	/* Who ran in its place for the longest time that it wanted a CPU, known
+	 * when it is back; until then the first. */
+	struct stand_in instead;
 	__u32 kind;
-	__u32 instead_tid; /* who ran in its place while it wanted a CPU */
-	char instead_comm[16];
 	__u16 off_cpu, on_cpu;
-	__u32 pad;
 };
-_Static_assert(sizeof(struct absence) == 56, "no hidden padding");
+_Static_assert(sizeof(struct absence) == 64, "one cache line");
 
 struct interruption {
 	__u64 start_ns, end_ns;
@@ -467,10 +482,26 @@ struct schedule {
 	/* How often it was interrupted, and when an interrupt ended of which it is not
 	 * known when it began. */
 	__u64 interrupted, half_seen_ns;
+	/* The turns of others since it wants a CPU, and until when they are counted.
+	 * Who runs now is the last. */
+	__u64 counted_ns;
+	__u32 waits_for; /* 1 + the CPU that it wants, 0: none */
+	__u32 pad;
+	struct stand_ins stand_ins;
+	struct stand_in last;
 	struct absence absences[ABSENCES];
 	struct interruption interruptions[INTERRUPTIONS];
 };
-_Static_assert(sizeof(struct schedule) == 1072, "no hidden padding");
+_Static_assert(sizeof(struct schedule) == 1376, "no hidden padding");
+
+/* The watched threads that want a CPU, 1 + the indexes of their schedules. Of one
+ * that finds no room whoever ran first counts as who ran. */
+#define WAITERS 16
+
+struct waiters {
+	__u32 schedules[WAITERS];
+};
+_Static_assert(sizeof(struct waiters) == 64, "one cache line");
 
 enum scheduling_known {
 	SCHEDULING_UNKNOWN,
@@ -484,7 +515,7 @@ struct scheduling {
 	__u64 interrupted_ns;
 	__u64 longest_ns;
 	__u32 switches, migrations;
-	__u32 instead_tid, instead_cpu;
+	__u32 instead_tid, instead_tgid;
 	char instead_comm[16];
 	__u32 known;		/* enum scheduling_known */
 	__u32 interrupts_known; /* interrupted_ns is all of it, else a lower bound */

@@ -50,6 +50,7 @@ static __always_inline void begin_schedule(__u32 slot)
 	schedule->moves = 0;
 	schedule->interrupted = 0;
 	schedule->half_seen_ns = 0;
+	schedule->waits_for = 0;
 }
 
 /* Begins to watch the running thread. What an earlier one with its number left

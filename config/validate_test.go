@@ -114,7 +114,7 @@ func TestWrongConfigurationsAreRejected(t *testing.T) {
 		{"nothing exported", "max_exported_per_second: 0", []string{"max_exported_per_second", "set it to"}},
 		{"negative series", "max_series: -1", []string{"max_series", "set it to"}},
 		{"metric attribute of no metric", "metric_attributes: [thread.id]", []string{"metric_attributes", "thread.id", "rdma.qp.number"}},
-		{"less memory than the maps take", "max_map_mib: 4", []string{"max_map_mib is 4", "set it to a value from 23"}},
+		{"less memory than the maps take", "max_map_mib: 4", []string{"max_map_mib is 4", "set it to a value from 24"}},
 		{"map memory in bytes", "max_map_mib: 33554432", []string{"max_map_mib", "set it to"}},
 		{"unknown histogram", "histogram: linear", []string{"histogram", "linear", "exponential"}},
 		{"unknown error mode", "error_mode: panic", []string{"error_mode", "panic", "ignore", "propagate"}},

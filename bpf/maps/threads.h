@@ -64,8 +64,9 @@ struct thread {
 	struct caller caller;
 	struct delivery delivery;
 	struct unit unit;
-	struct extended_set set; /* that was read of an object */
-	struct slow_event event; /* to be reported */
+	struct extended_set set;    /* that was read of an object */
+	struct slow_event event;    /* to be reported */
+	struct stand_ins stand_ins; /* of the request that it is of, see scheduling.h */
 };
 
 /* The kernel frees it with the thread: nothing leaks when one is killed inside

@@ -40,7 +40,7 @@ func judgePollerPreempted(b *Burst) Judgement {
 	o.supports("poller.runnable", "the polling thread wanted a CPU and had none for %s of the excess time, up to %s of a request", percent(l.Explains()), short(l.Longest))
 	who, known := b.instead()
 	if known {
-		o.supports("thread.instead", "%s ran on its CPU instead", nameOf(who))
+		o.supports("thread.instead", "%s ran on its CPU instead", who)
 	}
 	o.weighQuota(b, l, known)
 	o.weighInferred(l)

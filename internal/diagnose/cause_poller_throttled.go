@@ -57,7 +57,7 @@ func judgePollerThrottled(b *Burst) Judgement {
 		o.limit(Possible)
 	}
 	if who, known := b.instead(); known && !b.fitsThrottling(l) {
-		o.opposes(Possible, "thread.instead", "%s ran on its CPU instead", nameOf(who))
+		o.opposes(Possible, "thread.instead", "%s ran on its CPU instead", who)
 	} else if known {
 		o.limit(Likely)
 	}
@@ -83,15 +83,22 @@ func (b *Burst) fitsThrottling(l lateness) bool {
 }
 
 // instead is the thread that ran instead of the poller in its longest time without
-// a CPU.
-func (b *Burst) instead() (who verbs.Thread, known bool) {
+// a CPU, for people.
+func (b *Burst) instead() (who string, known bool) {
 	var longest time.Duration
 	for i := range b.Slow {
 		c := &b.Slow[i]
 		s := &c.PollerScheduling
 		if c.HasPollerScheduling && s.Instead.TID != 0 && s.Runnable > longest {
-			who, longest, known = s.Instead, s.Runnable, true
+			who, longest, known = nameOfInstead(s), s.Runnable, true
 		}
 	}
 	return who, known
+}
+
+func nameOfInstead(s *verbs.Scheduling) string {
+	if s.ByCollector {
+		return "this collector, " + nameOf(s.Instead) + ","
+	}
+	return nameOf(s.Instead)
 }

@@ -451,6 +451,20 @@ func (c *hostCase) wonBy(got Verdict) bool {
 
 // Who had the CPU is evidence. It may be gone, or a thread of the kernel: to keep it
 // away is nothing to ask for.
+// Where the collector itself kept the poller from its CPU, it says so.
+func TestCollectorIsNamedAsItself(t *testing.T) {
+	for byCollector, want := range map[bool]string{
+		true:  "this collector, stress-ng (thread 99), ran on its CPU instead",
+		false: "stress-ng (thread 99) ran on its CPU instead",
+	} {
+		s := verbs.Scheduling{Runnable: 4 * msec, Instead: hog, ByCollector: byCollector}
+		verdict := Judge(slowOnes(5, late(4*msec), while(s)), Causes())
+		if !slices.ContainsFunc(verdict.For, func(e Evidence) bool { return e.Text == want }) {
+			t.Errorf("want %q among %+v", want, verdict.For)
+		}
+	}
+}
+
 func TestRemedyOfPreemptionNamesNobody(t *testing.T) {
 	verdict := Judge(slowOnes(5, late(4*msec), while(verbs.Scheduling{Runnable: 4 * msec, Instead: hog})), Causes())
 	told := slices.ContainsFunc(verdict.For, func(e Evidence) bool { return strings.Contains(e.Text, hog.Name) })

@@ -38,7 +38,7 @@ func (t *Tracer) scheduling(tid uint32, since uint64) (verbs.Scheduling, bool) {
 	if err != nil || !ok {
 		return verbs.Scheduling{}, false
 	}
-	return schedulingBetween(&schedule, since, now), true
+	return schedulingBetween(&schedule, since, now, t.self), true
 }
 
 // readsToAgree is how often a schedule is read until it is given up.
@@ -61,14 +61,15 @@ func agreed[T comparable](read func() (T, error)) (value T, ok bool) {
 	return value, false
 }
 
-// schedulingBetween sums up the absences of a thread, as bpf/scheduling.h does.
-func schedulingBetween(s *bpf.TrackerSchedule, from, to uint64) verbs.Scheduling {
+// schedulingBetween sums up the absences of a thread, as bpf/scheduling.h does. self is
+// the process of this collector.
+func schedulingBetween(s *bpf.TrackerSchedule, from, to uint64, self uint32) verbs.Scheduling {
 	sum := verbs.Scheduling{}
 	count := uint64(len(s.Absences))
 	// number is that of the absence that lasts, or of the last one.
 	number := (s.Moves + 1) / 2
 	whole := false
-	var most time.Duration
+	var who standIns
 	for left := count - 1; left > 0 && !whole; left-- {
 		if number == 0 {
 			whole = true
@@ -97,11 +98,13 @@ func schedulingBetween(s *bpf.TrackerSchedule, from, to uint64) verbs.Scheduling
 		}
 		sum.Runnable += runnable
 		sum.Longest = max(sum.Longest, waited+runnable)
-		if runnable > most {
-			most = runnable
-			sum.Instead = verbs.Thread{TID: a.InsteadTid, Name: commName(a.InsteadComm[:])}
+		if a.OnNs == 0 {
+			who.addPresent(s, runnable)
+		} else {
+			who.add(&a.Instead, min(time.Duration(a.Instead.Ns), runnable))
 		}
 	}
+	sum.Instead, sum.ByCollector = who.longest(self)
 	sum.Whole = whole && s.SinceNs <= from && s.LostNs <= from
 	return sum
 }

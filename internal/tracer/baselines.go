@@ -88,6 +88,29 @@ func (b *baselines) makeRoom() error {
 	return errors.Join(errs...)
 }
 
+// forgetDevice drops the kinds of requests of a device.
+func (b *baselines) forgetDevice(i uint32) error {
+	if b == nil {
+		return nil
+	}
+	var errs []error
+	for slot := range b.table.length {
+		counts, err := b.table.load(slot)
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		if counts.Kind == 0 || deviceOfKind(counts.Kind) != i {
+			continue
+		}
+		b.learner.Forget(kindAt{counts.Kind, slot})
+		errs = append(errs, b.table.store(slot, &bpf.TrackerBaseline{}))
+	}
+	return errors.Join(errs...)
+}
+
+// deviceOfKind is the device of a kind, see KIND_USED in bpf/types.h.
+func deviceOfKind(kind uint64) uint32 { return uint32(kind) >> 16 & 0x7fff }
+
 // dropped is how many kinds were.
 func (b *baselines) dropped() uint64 {
 	if b == nil {

@@ -65,6 +65,9 @@ type Config struct {
 	// interruptsTime is interruptsTime of interrupts.go when it is 0. It lets tests
 	// see an end of it.
 	interruptsTime time.Duration
+	// devicesUnused and devicesRetired are deviceUnused and deviceRetired of
+	// devicerest.go when they are 0. They let tests see an end of them.
+	devicesUnused, devicesRetired time.Duration
 	// namedDrivers is knownDrivers when it is nil. It lets tests find drivers by
 	// their devices alone.
 	namedDrivers []driver
@@ -103,6 +106,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.interruptsTime == 0 {
 		c.interruptsTime = interruptsTime
+	}
+	if c.devicesUnused == 0 {
+		c.devicesUnused = deviceUnused
+	}
+	if c.devicesRetired == 0 {
+		c.devicesRetired = deviceRetired
 	}
 	if c.learningWindow == 0 {
 		c.learningWindow = baseline.Window

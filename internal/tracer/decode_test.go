@@ -17,6 +17,9 @@ func bytesOf[T any](value *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))
 }
 
+// collector is the process that decodes.
+const collector = 98
+
 func TestDecodeSlow(t *testing.T) {
 	event := bpf.TrackerSlowEvent{
 		Incarnation: 7, Context: 0x1000, Cq: 0x2000, WrId: 9, CqeStamp: 77,
@@ -28,7 +31,7 @@ func TestDecodeSlow(t *testing.T) {
 		TraceId: [16]byte{1}, SpanId: [8]byte{2},
 		Poller: bpf.TrackerScheduling{
 			RunnableNs: 300, AsleepNs: 20, HeldNs: 7, InterruptedNs: 40000, InterruptsKnown: 1, LongestNs: 280,
-			Switches: 3, Migrations: 1, InsteadTid: 99, InsteadCpu: 2,
+			Switches: 3, Migrations: 1, InsteadTid: 99, InsteadTgid: collector,
 			Known: uint32(bpf.TrackerSchedulingKnownSCHEDULING_WHOLE),
 		},
 		Poster: bpf.TrackerScheduling{AsleepNs: 5, Known: uint32(bpf.TrackerSchedulingKnownSCHEDULING_PARTLY)},
@@ -40,7 +43,7 @@ func TestDecodeSlow(t *testing.T) {
 	for i, c := range "NCCL Progress 0" {
 		event.PollComm[i] = int8(c)
 	}
-	got, err := decodeSlow(bytesOf(&event))
+	got, err := decodeSlow(bytesOf(&event), collector)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +62,7 @@ func TestDecodeSlow(t *testing.T) {
 		Poller: verbs.Thread{TID: 44, CPU: 2, Name: "NCCL Progress 0"},
 		PollerScheduling: verbs.Scheduling{
 			Runnable: 300, Asleep: 20, Stopped: 7, Interrupted: 40 * time.Microsecond, InterruptsKnown: true, Longest: 280,
-			Switches: 3, Migrations: 1, Instead: verbs.Thread{TID: 99, CPU: 2, Name: "hog"}, Whole: true,
+			Switches: 3, Migrations: 1, Instead: verbs.Thread{TID: 99, Name: "hog"}, ByCollector: true, Whole: true,
 		},
 		HasPollerScheduling: true,
 		PosterScheduling:    verbs.Scheduling{Asleep: 5},
@@ -78,7 +81,7 @@ func TestSchedulingOfOneThread(t *testing.T) {
 		PostTid: 44, PollTid: 44, ElsewhereUs: elsewhereUnknown,
 		Poller: bpf.TrackerScheduling{RunnableNs: 300, Known: uint32(bpf.TrackerSchedulingKnownSCHEDULING_PARTLY)},
 	}
-	got, err := decodeSlow(bytesOf(&event))
+	got, err := decodeSlow(bytesOf(&event), collector)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +93,7 @@ func TestSchedulingOfOneThread(t *testing.T) {
 		t.Errorf("polled others for %v, which is not known", got.Elsewhere)
 	}
 	event.Poller.Known = uint32(bpf.TrackerSchedulingKnownSCHEDULING_UNKNOWN)
-	got, err = decodeSlow(bytesOf(&event))
+	got, err = decodeSlow(bytesOf(&event), collector)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +106,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(bytesOf(&bpf.TrackerSlowEvent{}))
 	f.Add([]byte{1, 2, 3})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if _, err := decodeSlow(raw); (err == nil) != (len(raw) >= int(unsafe.Sizeof(bpf.TrackerSlowEvent{}))) {
+		if _, err := decodeSlow(raw, collector); (err == nil) != (len(raw) >= int(unsafe.Sizeof(bpf.TrackerSlowEvent{}))) {
 			t.Errorf("%d bytes: %v", len(raw), err)
 		}
 		if _, err := decodeControl(raw); (err == nil) != (len(raw) >= int(unsafe.Sizeof(bpf.TrackerControlEvent{}))) {
@@ -138,7 +141,7 @@ func TestForeignNames(t *testing.T) {
 			slow.Poller.InsteadComm[i] = int8(foreign[i])
 			event.Device.Name[i] = int8(foreign[i])
 		}
-		completion, err := decodeSlow(bytesOf(&slow))
+		completion, err := decodeSlow(bytesOf(&slow), collector)
 		if err != nil || completion.Poller.Name != want {
 			t.Errorf("a poller %q was read as %q, %v", foreign, completion.Poller.Name, err)
 		}

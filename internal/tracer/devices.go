@@ -28,9 +28,13 @@ type devices struct {
 	sysfs string
 	takes func(name string) bool
 	rates *rates
-	// names are by index, "" where there is none.
+	// names are by index, "" where there is none. Of one that is retired the name is
+	// there until the index is free.
 	names atomic.Pointer[[]string]
 	floor map[string]time.Duration
+	// shown are the names in sysfs.
+	shown map[string]bool
+	rest  *deviceRest
 }
 
 func newDevices(side *kernelSide, cfg Config, rates *rates) *devices {
@@ -40,6 +44,7 @@ func newDevices(side *kernelSide, cfg Config, rates *rates) *devices {
 		takes: cfg.TakesDevice,
 		rates: rates,
 		floor: map[string]time.Duration{},
+		rest:  newDeviceRest(cfg.devicesUnused, cfg.devicesRetired),
 	}
 	names := make([]string, side.devices.length)
 	d.names.Store(&names)
@@ -53,7 +58,7 @@ func (d *devices) refresh() error {
 	d.names.Store(&names)
 	errs := []error{err}
 	for i, name := range names {
-		if name != "" {
+		if name != "" && !d.rest.isRetired(uint32(i)) {
 			errs = append(errs, d.describe(uint32(i), name))
 		}
 	}
@@ -63,13 +68,15 @@ func (d *devices) refresh() error {
 // announce tells the kernel side of the devices that sysfs has and it does not know.
 func (d *devices) announce(names []string) error {
 	entries, err := os.ReadDir(d.sysfs)
-	if err != nil {
-		return nil // There is no RDMA core, or no sight of it: see SYSFS_DEVICES.
+	if err != nil && !os.IsNotExist(err) {
+		return nil //nolint:nilerr // There is no sight of it now: see SYSFS_DEVICES.
 	}
+	d.shown = map[string]bool{}
 	for _, entry := range entries {
 		name := entry.Name()
+		d.shown[name] = true
 		free := slices.Index(names[:sysfsDevices], "")
-		if free < 0 || len(name) >= len(bpf.TrackerDevice{}.Name) || slices.Contains(names, name) {
+		if free < 0 || len(name) >= len(bpf.TrackerDevice{}.Name) || d.rest.hasIndex(names, name) {
 			continue // Without an index from here it gets one of the others.
 		}
 		known, err := d.add(uint32(free), name)
@@ -105,11 +112,7 @@ func (d *devices) add(i uint32, name string) (known bool, err error) {
 
 // follow reads the names of the devices that the kernel side numbered.
 func (d *devices) follow(names []string) error {
-	var next uint32
-	if err := d.side.nextDevice.Get(&next); err != nil {
-		return fmt.Errorf("reading the number of devices: %w", err)
-	}
-	for i := uint32(sysfsDevices); i < min(next, d.side.devices.length); i++ {
+	for i := uint32(sysfsDevices); i < d.side.devices.length; i++ {
 		if names[i] != "" {
 			continue
 		}
@@ -117,7 +120,7 @@ func (d *devices) follow(names []string) error {
 		if err != nil {
 			return err
 		}
-		if device.Ready != 0 { // Else its name is being written at this moment.
+		if device.Ready != 0 { // Else it has none, or one that is being written.
 			names[i] = commName(device.Name[:])
 		}
 	}

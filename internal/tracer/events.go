@@ -14,8 +14,8 @@ import (
 const elsewhereUnknown = 0xffffffff
 
 // decodeSlow turns a record of the ring buffer into a completion. The names of
-// device and posting thread are not in it.
-func decodeSlow(raw []byte) (stampedCompletion, error) {
+// device and posting thread are not in it. self is the process of this collector.
+func decodeSlow(raw []byte, self uint32) (stampedCompletion, error) {
 	var event bpf.TrackerSlowEvent
 	if err := decodeInto(&event, raw); err != nil {
 		return stampedCompletion{}, err
@@ -53,8 +53,8 @@ func decodeSlow(raw []byte) (stampedCompletion, error) {
 	if event.ElsewhereUs != elsewhereUnknown {
 		c.Elsewhere, c.HasElsewhere = time.Duration(event.ElsewhereUs)*time.Microsecond, true
 	}
-	c.PollerScheduling, c.HasPollerScheduling = schedulingOf(&event.Poller)
-	c.PosterScheduling, c.HasPosterScheduling = schedulingOf(&event.Poster)
+	c.PollerScheduling, c.HasPollerScheduling = schedulingOf(&event.Poller, self)
+	c.PosterScheduling, c.HasPosterScheduling = schedulingOf(&event.Poster, self)
 	if event.PostTid == event.PollTid {
 		c.PosterScheduling, c.HasPosterScheduling = c.PollerScheduling, c.HasPollerScheduling
 	}
@@ -65,7 +65,7 @@ func decodeSlow(raw []byte) (stampedCompletion, error) {
 }
 
 // schedulingOf decodes what is known of a thread, if anything is.
-func schedulingOf(s *bpf.TrackerScheduling) (verbs.Scheduling, bool) {
+func schedulingOf(s *bpf.TrackerScheduling, self uint32) (verbs.Scheduling, bool) {
 	if s.Known == uint32(bpf.TrackerSchedulingKnownSCHEDULING_UNKNOWN) {
 		return verbs.Scheduling{}, false
 	}
@@ -74,11 +74,12 @@ func schedulingOf(s *bpf.TrackerScheduling) (verbs.Scheduling, bool) {
 		Asleep:      time.Duration(s.AsleepNs),
 		Stopped:     time.Duration(s.HeldNs),
 		Interrupted: time.Duration(s.InterruptedNs), InterruptsKnown: s.InterruptsKnown != 0,
-		Longest:    time.Duration(s.LongestNs),
-		Switches:   s.Switches,
-		Migrations: s.Migrations,
-		Instead:    verbs.Thread{TID: s.InsteadTid, CPU: s.InsteadCpu, Name: commName(s.InsteadComm[:])},
-		Whole:      s.Known == uint32(bpf.TrackerSchedulingKnownSCHEDULING_WHOLE),
+		Longest:     time.Duration(s.LongestNs),
+		Switches:    s.Switches,
+		Migrations:  s.Migrations,
+		Instead:     verbs.Thread{TID: s.InsteadTid, Name: commName(s.InsteadComm[:])},
+		ByCollector: isProcess(s.InsteadTgid, self),
+		Whole:       s.Known == uint32(bpf.TrackerSchedulingKnownSCHEDULING_WHOLE),
 	}, true
 }
 

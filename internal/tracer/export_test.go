@@ -262,9 +262,62 @@ func DigestedKinds(t *Tracer) (map[bpf.TrackerExtendedKind]bool, error) {
 
 // ExhaustDevices leaves no index for the names of devices that processes have.
 func ExhaustDevices(t *Tracer) error {
+	return LeaveDevices(t, 0)
+}
+
+// LeaveDevices leaves so many indexes for the names of devices that processes have.
+func LeaveDevices(t *Tracer, n int) error {
+	var taken []uint32
+	for {
+		var index uint32
+		if err := t.side.maps.FreeDevices.LookupAndDelete(nil, &index); errors.Is(err, ebpf.ErrKeyNotExist) {
+			break
+		} else if err != nil {
+			return err
+		}
+		taken = append(taken, index)
+	}
+	for _, index := range taken[:n] {
+		if err := t.side.freeDevice(index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FreeDevices is how many indexes are left for the names of devices that processes have.
+func FreeDevices(t *Tracer) (n int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.side.nextDevice.Set(t.side.devices.length)
+	for {
+		var index uint32
+		err := t.side.maps.FreeDevices.LookupAndDelete(nil, &index)
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = t.side.freeDevice(index) }()
+		n++
+	}
+	return n, nil
+}
+
+// DeviceNames are the names of the devices that have an index.
+func DeviceNames(t *Tracer) (names []string) {
+	for _, name := range *t.devices.names.Load() {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// WithDevicesResting lets the indexes of devices be used again after shorter times.
+func WithDevicesResting(cfg Config, unused, retired time.Duration) Config {
+	cfg.devicesUnused, cfg.devicesRetired = unused, retired
+	return cfg
 }
 
 // EndsOfSRQs are the reasons for which Shared Receive Queues ended whose slots were

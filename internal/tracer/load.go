@@ -46,8 +46,8 @@ type kernelSide struct {
 	// interrupts those that do not.
 	system     []link.Link
 	interrupts *interrupts
-	// nextDevice, interval and costTick are variables shared with the programs.
-	nextDevice, interval, costTick *ebpf.Variable
+	// interval and costTick are variables shared with the programs.
+	interval, costTick *ebpf.Variable
 	// watchesFiles says whether the probe on file mappings was loaded.
 	watchesFiles bool
 }
@@ -170,14 +170,13 @@ func (k *kernelSide) bind() error {
 			k.freeSites = append(k.freeSites, i)
 		}
 	}
-	k.nextDevice = k.collection.Variables["next_device"]
 	k.interval = k.collection.Variables[bpf.TrackerVarCollection]
 	k.costTick = k.collection.Variables[bpf.TrackerVarCostTick]
 	return errors.Join(errs[:]...)
 }
 
-// fillPools hands out every segment, every schedule and every slot, each slot with a
-// generation of its own.
+// fillPools hands out every segment, every schedule, the indexes of devices that sysfs
+// does not show, and every slot, each slot with a generation of its own.
 func (k *kernelSide) fillPools() error {
 	for i := range k.segments.length {
 		if err := k.maps.FreeSegments.Update(nil, i, ebpf.UpdateAny); err != nil {
@@ -187,6 +186,11 @@ func (k *kernelSide) fillPools() error {
 	for i := range k.maps.Schedules.MaxEntries() {
 		if err := k.maps.FreeSchedules.Update(nil, i, ebpf.UpdateAny); err != nil {
 			return fmt.Errorf("filling the pool of schedules: %w", err)
+		}
+	}
+	for i := uint32(sysfsDevices); i < k.devices.length; i++ {
+		if err := k.freeDevice(i); err != nil {
+			return err
 		}
 	}
 	for i := range k.queues.length {

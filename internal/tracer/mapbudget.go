@@ -24,6 +24,7 @@ const (
 // sizePools gives the segments what the other maps leave of the bound on a
 // machine with so many possible processors.
 func sizePools(spec *ebpf.CollectionSpec, bound uint64, cpus int) error {
+	sizeForProcessors(spec, cpus)
 	segments := spec.Maps[bpf.TrackerMapSegments]
 	others, err := otherMapBytes(spec, bound, cpus)
 	if err != nil {
@@ -42,6 +43,11 @@ func sizePools(spec *ebpf.CollectionSpec, bound uint64, cpus int) error {
 	segments.MaxEntries = n
 	spec.Maps[bpf.TrackerMapFreeSegments].MaxEntries = n
 	return nil
+}
+
+// sizeForProcessors gives the maps that have an element for each processor as many.
+func sizeForProcessors(spec *ebpf.CollectionSpec, cpus int) {
+	spec.Maps[bpf.TrackerMapWaiting].MaxEntries = uint32(cpus)
 }
 
 // otherMapBytes is what all maps but the segments take within a bound.
@@ -92,6 +98,7 @@ func LeastMapBytes(cpus int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	sizeForProcessors(spec, cpus)
 	return leastBytes(spec, cpus)
 }
 

@@ -15,12 +15,12 @@ func TestMapsFitTheirBound(t *testing.T) {
 		segments uint32 // at least
 		fits     bool
 	}{
-		{1, defaultMapBytes, 6050, true},
-		{2, defaultMapBytes, 6050, true},
-		{64, defaultMapBytes, 5590, true},
-		{256, defaultMapBytes, 4630, true},
-		{1024, defaultMapBytes, 1730, true},
-		{256, 23 << 20, fewestSegments, true},
+		{1, defaultMapBytes, 5910, true},
+		{2, defaultMapBytes, 5910, true},
+		{64, defaultMapBytes, 5430, true},
+		{256, defaultMapBytes, 4450, true},
+		{1024, defaultMapBytes, 1500, true},
+		{256, 24 << 20, fewestSegments, true},
 		{2, 4 << 20, 0, false},
 		{256, 4 << 20, 0, false},
 	} {

@@ -41,6 +41,19 @@ func TestMidstream(t *testing.T) {
 	}
 }
 
+// Requests that ask for no completion take room in the Send Queue as well: where one
+// of 32 does, a thousand completions are enough.
+func TestMidstreamOfFewCompletions(t *testing.T) {
+	beside(t)
+	r := joinMidstream(t, matched(2000), "rate", "--rate", "5000", "--chain", "32", "--qps", "1")
+	r.checkBooks()
+	r.checkPairs()
+	const deepest = 32768
+	if got := r.completions(); got.Unsynced == 0 || got.Unsynced > deepest/4 || got.Matched == 0 {
+		t.Errorf("with one completion for 32 requests: %+v", got)
+	}
+}
+
 // A drain aligns a queue on which all wr_ids are equal.
 func TestDrainAligns(t *testing.T) {
 	beside(t)

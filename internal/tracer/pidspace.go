@@ -3,6 +3,7 @@ package tracer
 import (
 	"fmt"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,6 +31,20 @@ func CheckPIDNamespace(root string) error {
 	}
 	return fmt.Errorf("%s is of another PID namespace than the host's first, so that processes cannot be told apart: "+
 		"run in the host's (hostPID: true, --pid=host), or mount the host's root directory and name it in root_path", rooted(root, "/proc"))
+}
+
+// ownProcess is this process in the PID namespace of a root directory's /proc, 0 where
+// that does not tell.
+func ownProcess(root string) uint32 {
+	target, err := os.Readlink(rooted(root, "/proc/self"))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.ParseUint(target, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(pid)
 }
 
 // isGone reports whether a process has ended for certain: it is not in /proc,

@@ -9,6 +9,25 @@ import (
 	"testing"
 )
 
+func TestOwnProcess(t *testing.T) {
+	if got := ownProcess("/"); got != uint32(os.Getpid()) {
+		t.Errorf("got %d, this is process %d", got, os.Getpid())
+	}
+	elsewhere := t.TempDir()
+	if got := ownProcess(elsewhere); got != 0 {
+		t.Errorf("got %d of a directory without /proc", got)
+	}
+	if err := os.Mkdir(filepath.Join(elsewhere, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("4711", filepath.Join(elsewhere, "proc", "self")); err != nil {
+		t.Fatal(err)
+	}
+	if got := ownProcess(elsewhere); got != 4711 {
+		t.Errorf("got %d of a host where it is 4711", got)
+	}
+}
+
 func TestCheckPIDNamespace(t *testing.T) {
 	if os.Getenv("PID_NAMESPACE_CHILD") != "" {
 		if err := CheckPIDNamespace("/"); err != nil {

@@ -58,6 +58,13 @@ func (r *rates) of(device string) (float64, bool) {
 	return answer.bytesPerSecond, answer.ok
 }
 
+// forget drops what is known of a device that is gone.
+func (r *rates) forget(device string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.answers, device)
+}
+
 func (r *rates) learn(device string, answer *rateAnswer) {
 	rate, ok := r.ask(device)
 	r.mu.Lock()

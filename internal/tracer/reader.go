@@ -45,7 +45,7 @@ const noDevice = 0xffff
 
 func (t *Tracer) readSlow(ctx context.Context, reader *ringbuf.Reader) {
 	err := readRecords(ctx, reader, func(raw []byte) {
-		c, err := decodeSlow(raw)
+		c, err := decodeSlow(raw, t.self)
 		if err != nil {
 			t.undecodable.Add(1)
 			return

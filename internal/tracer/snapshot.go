@@ -170,8 +170,9 @@ func (k *kernelSide) readQueues(now uint64, interval uint32, books *ledger, name
 }
 
 // Snapshot reads everything there is to know at this moment. It also starts a
-// new interval for the peaks of the queues, and drops the aggregates of
-// processes that it lists as exited: they appear for the last time.
+// new interval for the peaks of the queues, and drops the aggregates of processes
+// that it lists as exited and of devices that it lists as gone: they appear for the
+// last time.
 func (t *Tracer) Snapshot() (snapshot verbs.Snapshot, err error) {
 	t.meter.run(func() { snapshot, err = t.snapshot() })
 	return snapshot, err
@@ -208,6 +209,7 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	if snapshot.Rejected, err = t.side.readRejected(t.devices.name); err != nil {
 		return verbs.Snapshot{}, err
 	}
+	counted := countedOn(&snapshot)
 	snapshot.Series = slices.DeleteFunc(snapshot.Series, func(s verbs.Series) bool { return !t.showsOn(s.Key.Process, s.Key.Device) })
 	snapshot.Rejected = slices.DeleteFunc(snapshot.Rejected, func(r verbs.RejectedPosts) bool { return !t.showsOn(r.Process, r.Device) })
 	if snapshot.Registrations, err = t.readRegistrations(); err != nil {
@@ -222,6 +224,9 @@ func (t *Tracer) snapshot() (verbs.Snapshot, error) {
 	t.describeQueues(snapshot.Queues)
 	snapshot.WQEs = wqeBalance(books, outstanding, t.libraries.unobserved, &counters)
 	snapshot.Empty = t.emptyOf(books)
+	if snapshot.GoneDevices, err = t.restDevices(now, counted); err != nil {
+		t.log.Warn("what is kept of devices that are gone was not given up", "error", err)
+	}
 	t.interval++
 	if err := t.side.interval.Set(t.interval); err != nil {
 		return verbs.Snapshot{}, fmt.Errorf("starting a new interval: %w", err)

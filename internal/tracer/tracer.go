@@ -38,6 +38,9 @@ type Tracer struct {
 	side   *kernelSide
 	finder *provider.Finder
 	cache  *provider.Cache
+	// self is the process of this collector as the kernel numbers it, 0 where that is
+	// not known.
+	self uint32
 	// threads tells the names of threads.
 	threads *process.Reader
 
@@ -138,6 +141,7 @@ func Start(ctx context.Context, cfg Config) (*Tracer, error) {
 		denials:     newDenials(cfg.Logger, held),
 		warnings:    newWarnings(cfg.Logger),
 		cache:       cache,
+		self:        ownProcess(cfg.Root),
 		threads:     process.NewReader(rooted(cfg.Root, "/proc")),
 		completions: make(chan verbs.Completion, completionBuffer),
 		stuck:       make(chan verbs.Stuck, stuckBuffer),

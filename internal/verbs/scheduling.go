@@ -26,11 +26,14 @@ type Scheduling struct {
 	// Switches counts the times it left its CPU, one in which it was away at the
 	// post included, Migrations those it came back on another.
 	Switches, Migrations uint32
-	// Instead is the thread that took its CPU for the longest time that it was
-	// runnable: the one that followed it there, or that it followed after a sleep.
-	// TID 0 is unknown; with the name of the kernel's idle thread, swapper/CPU,
-	// nobody took it, as under a cgroup's quota.
+	// Instead is the thread that had its CPU for the longest time that it was
+	// runnable, all turns together; after a sleep that ended on another CPU than it
+	// began on, the one that it followed there. TID 0 is unknown; with the name of the
+	// kernel's idle thread, swapper/CPU, nobody took it, as under a cgroup's quota. Its
+	// CPU is not known.
 	Instead Thread
+	// ByCollector is true when Instead is a thread of this collector.
+	ByCollector bool
 	// Whole is true when every absence of the interval is known; else the times
 	// are lower bounds. The last fifteen are known, of a thread that has posted
 	// or polled before the interval.

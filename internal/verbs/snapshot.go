@@ -177,4 +177,8 @@ type Snapshot struct {
 	// Exited lists processes that ended since the last snapshot and whose
 	// series appear in this one for the last time.
 	Exited []ProcessID
+	// GoneDevices lists devices that no queue has been on for long and that sysfs does
+	// not show. What was counted on them appears for the last time: where one comes
+	// back it begins at 0.
+	GoneDevices []string
 }

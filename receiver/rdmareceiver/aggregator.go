@@ -2,6 +2,7 @@ package rdmareceiver
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -100,6 +101,7 @@ func (a *aggregator) add(snap *verbs.Snapshot, now pcommon.Timestamp) (ended []s
 	a.addRoutes(snap, now)
 	a.addProbes(snap)
 	a.addIncidents()
+	a.forgetDevices(snap)
 	ended = append(a.endGauges(), a.endOwners(now)...)
 	owners = maps.Clone(a.owners)
 	a.forgetEnded(ended)
@@ -425,6 +427,17 @@ func (a *aggregator) forgetEnded(ended []seriesKey) {
 	maps.DeleteFunc(a.owners, func(of owner, state *ownerState) bool {
 		return !inUse[of] && state.seen != a.snapshot
 	})
+}
+
+// forgetDevices notes that what is counted on some devices begins at 0 from now on.
+func (a *aggregator) forgetDevices(snap *verbs.Snapshot) {
+	if len(snap.GoneDevices) == 0 {
+		return
+	}
+	isGone := func(device string) bool { return slices.Contains(snap.GoneDevices, device) }
+	maps.DeleteFunc(a.counters, func(k verbs.SeriesKey, _ *verbs.Series) bool { return isGone(k.Device) })
+	maps.DeleteFunc(a.rejected, func(k rejectedKey, _ uint64) bool { return isGone(k.device) })
+	maps.DeleteFunc(a.empty, func(k emptyKey, _ uint64) bool { return isGone(k.device) })
 }
 
 // addExemplar notes an exported span for the next point of its series.

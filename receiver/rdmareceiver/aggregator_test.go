@@ -257,6 +257,36 @@ func TestCounterThatWentBackStartsAnew(t *testing.T) {
 	assert.EqualValues(t, 130, value(t, got, "rdma.wqe.completions").IntValue())
 }
 
+// What is counted on a device that was given up and came back begins at 0, also where
+// there is more of it than before by the next snapshot.
+func TestDeviceThatCameBackStartsAnew(t *testing.T) {
+	counted := func(n uint64) verbs.Snapshot {
+		return verbs.Snapshot{
+			Series:   []verbs.Series{seriesOf(trainer, n, time.Microsecond)},
+			Rejected: []verbs.RejectedPosts{{Process: trainer, Device: "mlx5_0", Errno: 12, Count: n}},
+			Empty:    []verbs.ReceiveEmpty{{Process: trainer, Device: "mlx5_0", Count: n}},
+		}
+	}
+	for name, test := range map[string]struct {
+		gone []string
+		want int64
+	}{
+		"given up":       {[]string{"mlx5_1", "mlx5_0"}, 100 + 130},
+		"another one is": {[]string{"mlx5_1"}, 130},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, theHost().processes, nil)
+			last := counted(100)
+			last.GoneDevices = test.gone
+			b.collect(last)
+			metrics := b.collect(counted(130))
+			for _, metric := range []string{"rdma.wqe.completions", "rdma.sq.rejected_posts", "rdma.rq.empty"} {
+				assert.Equal(t, test.want, value(t, metrics, metric).IntValue(), metric)
+			}
+		})
+	}
+}
+
 func TestDevicesWithoutANameAddUp(t *testing.T) {
 	b := newBench(t, theHost().processes, nil)
 	nameless := func(n uint64, d time.Duration) verbs.Series {

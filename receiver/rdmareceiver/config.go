@@ -60,7 +60,7 @@ const (
 	maxExportedLimit      = 10_000
 	minSeries             = 100
 	maxSeriesLimit        = 1_000_000
-	minMapMiB             = 23 // what the maps take at the least with 256 processors
+	minMapMiB             = 24 // what the maps take at the least with 256 processors
 	maxMapMiB             = 4096
 	minThreadCPURatio     = 0.001
 	maxThreadCPURatio     = 1.0

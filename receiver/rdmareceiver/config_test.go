@@ -63,7 +63,7 @@ func TestLoadConfig(t *testing.T) {
 			"collection_interval is 1ms: set it to a value from 1s to 10m0s",
 			"max_exported_per_second is 0: set it to a value from 1 to 10000",
 			"max_series is 5: set it to a value from 100 to 1000000",
-			"max_map_mib is 1: set it to a value from 23 to 4096",
+			"max_map_mib is 1: set it to a value from 24 to 4096",
 			"max_thread_cpu_ratio is 10: set it to a value from 0.001 to 1",
 			"max_agent_cpu_cores is 0: set it to a value from 0.005 to 16",
 			`probe_mode is "site": set it to one of ["auto" "windows"]`,
