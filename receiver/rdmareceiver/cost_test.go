@@ -142,17 +142,31 @@ func deviceLoad(t *testing.T) load {
 	return metricLoad(t, tree.collect())
 }
 
+// costTraces is what a node exports of slow requests in a second, at the most.
+func costTraces(t *testing.T) ptrace.Traces {
+	t.Helper()
+	return buildTraces(newCostNode(t, nil).costEvents(t, costSpans), theSurroundings())
+}
+
+func costVerdict() plog.Logs {
+	return buildLogs(logBatch{verdicts: []verdictEvent{theVerdict(incident.Opened, fullIncident())}}, theSurroundings())
+}
+
+// The simulation of a fleet sends these.
+func TestCostEventsAreRecorded(t *testing.T) {
+	requireGoldenTraces(t, "cost-spans", costTraces(t))
+	requireGoldenLogs(t, "cost-verdict", costVerdict())
+}
+
 func spanLoad(t *testing.T) load {
 	t.Helper()
-	traces := buildTraces(newCostNode(t, nil).costEvents(t, costSpans), theSurroundings())
-	request, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(traces)
+	request, err := (&ptrace.ProtoMarshaler{}).MarshalTraces(costTraces(t))
 	return loadOf(t, request, err)
 }
 
 func verdictLoad(t *testing.T) load {
 	t.Helper()
-	logs := buildLogs(logBatch{verdicts: []verdictEvent{theVerdict(incident.Opened, fullIncident())}}, theSurroundings())
-	request, err := (&plog.ProtoMarshaler{}).MarshalLogs(logs)
+	request, err := (&plog.ProtoMarshaler{}).MarshalLogs(costVerdict())
 	return loadOf(t, request, err)
 }
 

@@ -25,8 +25,7 @@ import (
 	"github.com/rdmaradar/rdmaradar/internal/testbed"
 )
 
-// agent sends what its node exports to a gateway, as config/agent.yaml has it but for
-// TLS: a collection is a request.
+// agent sends the metrics of its node to a gateway: a collection is a request.
 type agent struct {
 	node   *node
 	client pmetricotlp.GRPCClient
@@ -36,18 +35,24 @@ type agent struct {
 
 func newAgent(t *testing.T, n *node, gateway string) *agent {
 	t.Helper()
-	a := &agent{node: n, wire: &atomic.Int64{}}
-	connection, err := grpc.NewClient(gateway, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.UseCompressor(zstd.Name)), grpc.WithContextDialer(a.dial))
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, connection.Close()) })
-	a.client = pmetricotlp.NewGRPCClient(connection)
-	return a
+	connection, wire := connect(t, gateway)
+	return &agent{node: n, wire: wire, client: pmetricotlp.NewGRPCClient(connection)}
 }
 
-func (a *agent) dial(ctx context.Context, address string) (net.Conn, error) {
-	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-	return countedConn{connection, a.wire}, err
+// connect returns a connection to a gateway as config/agent.yaml has it but for TLS, and
+// how many bytes went out of it.
+func connect(t *testing.T, gateway string) (*grpc.ClientConn, *atomic.Int64) {
+	t.Helper()
+	wire := &atomic.Int64{}
+	dial := func(ctx context.Context, address string) (net.Conn, error) {
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		return countedConn{connection, wire}, err
+	}
+	connection, err := grpc.NewClient(gateway, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.UseCompressor(zstd.Name)), grpc.WithContextDialer(dial))
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, connection.Close()) })
+	return connection, wire
 }
 
 // countedConn counts what is written.
@@ -62,17 +67,10 @@ func (c countedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// send sends a collection of that time, and again for as long as the gateway is out of
-// memory, which a busy machine may bring about.
+// send sends a collection of that time.
 func (a *agent) send(ctx context.Context, at time.Time) error {
 	request := pmetricotlp.NewExportRequestFromMetrics(a.node.collect(at))
-	answer, err := a.client.Export(ctx, request)
-	for status.Code(err) == codes.Unavailable && time.Since(at) < testbed.Patience {
-		if err := launch.Sleep(ctx, time.Second); err != nil {
-			return err
-		}
-		answer, err = a.client.Export(ctx, request)
-	}
+	answer, err := insist(ctx, at, func() (pmetricotlp.ExportResponse, error) { return a.client.Export(ctx, request) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.node.name, err)
 	}
@@ -80,6 +78,19 @@ func (a *agent) send(ctx context.Context, at time.Time) error {
 		return fmt.Errorf("%s: %d points were rejected: %s", a.node.name, rejected.RejectedDataPoints(), rejected.ErrorMessage())
 	}
 	return nil
+}
+
+// insist tries again for as long as the gateway is out of memory, which a busy machine may
+// bring about.
+func insist[R any](ctx context.Context, since time.Time, export func() (R, error)) (R, error) {
+	answer, err := export()
+	for status.Code(err) == codes.Unavailable && time.Since(since) < testbed.Patience {
+		if err := launch.Sleep(ctx, time.Second); err != nil {
+			return answer, err
+		}
+		answer, err = export()
+	}
+	return answer, err
 }
 
 // sendAll has every agent send that many collections, one each interval, the first

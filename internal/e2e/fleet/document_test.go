@@ -49,3 +49,14 @@ func readDocument(t *testing.T) documented {
 	node, fleet := cells(t, "with the job, by default"), cells(t, "1")
 	return documented{series: number(t, node[1]), compressed: number(t, node[4]), kept: number(t, fleet[4])}
 }
+
+// troubles is what docs/cost.md says of a node on which something is slow all the time:
+// compressed bytes of spans of a day, and of a verdict.
+type troubles struct{ spans, verdict float64 }
+
+func readTroubles(t *testing.T) troubles {
+	t.Helper()
+	perDay, _, atTheMost := strings.Cut(cells(t, "span of a slow request")[3], " at the most")
+	require.True(t, atTheMost)
+	return troubles{spans: number(t, perDay), verdict: number(t, cells(t, "log record `rdma.verdict`")[2])}
+}

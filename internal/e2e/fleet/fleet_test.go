@@ -56,6 +56,7 @@ func startAgents(t *testing.T, count int, gateway string) []*agent {
 
 // A fleet through one gateway to Prometheus is as many series and bytes as the document
 // says, every node has its own, and the rules name the one that is slower than its peers.
+// So are the spans and verdicts of those that have trouble.
 func TestFleetThroughOneGateway(t *testing.T) {
 	t.Parallel()
 	testbed.KeepThread(t)
@@ -68,7 +69,11 @@ func TestFleetThroughOneGateway(t *testing.T) {
 	for _, a := range agents {
 		a.node.begin(begin)
 	}
+	troubles := make(chan error, 1)
+	inTrouble := startTroubled(t, max(count/oneIn, 1), gateway.endpoint)
+	go func() { troubles <- sendTroubles(t.Context(), inTrouble, collections*int(interval/time.Second)) }()
 	require.NoError(t, sendAll(t.Context(), agents, begin, collections))
+	require.NoError(t, <-troubles)
 	seconds, after, prometheusAfter := time.Since(begin).Seconds(), useOf(t, gateway.PID), useOf(t, prometheus.PID)
 	bytes := sent(agents) / int64(count*collections)
 
@@ -78,6 +83,7 @@ func TestFleetThroughOneGateway(t *testing.T) {
 	}
 	assertPlantedNodeIsNamed(t, prometheus)
 	gateway.awaitWhole(t, prometheus, count*rounds*agents[0].node.metrics.DataPointCount())
+	assertTroubles(t, inTrouble, gateway)
 	perNode := assertSeries(t, prometheus, count, int(want.series))
 	assert.InEpsilon(t, want.compressed, bytes*collectionsOfDay, 0.1, "bytes of a day on the wire")
 

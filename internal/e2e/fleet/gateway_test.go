@@ -28,8 +28,11 @@ processors:
   batch:
 exporters:
   otlp_http: {endpoint: "%s", sending_queue: {num_consumers: 1}}
+  debug:
 service:
   pipelines:
+    traces: {receivers: [otlp], processors: [memory_limiter, batch], exporters: [debug]}
+    logs: {receivers: [otlp], processors: [memory_limiter, batch], exporters: [debug]}
     metrics: {receivers: [otlp], processors: [memory_limiter, batch], exporters: [otlp_http]}
   telemetry:
     metrics:
@@ -68,19 +71,26 @@ func total(t *testing.T, url, name string) float64 {
 // them, and checks that neither it nor Prometheus dropped one.
 func (g *gateway) awaitWhole(t *testing.T, to *backend.Prometheus, points int) {
 	t.Helper()
-	handed := func() int { return int(total(t, g.metrics, "otelcol_exporter_sent_metric_points")) }
-	before, deadline := 0, time.Now().Add(testbed.Patience)
-	for now := 0; now < points && time.Now().Before(deadline); time.Sleep(pollInterval) {
-		if now = handed(); now > before {
-			before, deadline = now, time.Now().Add(testbed.Patience)
-		}
-	}
-	assert.Equal(t, points, handed(), "points that the gateway handed on; its log:\n%s", g.Log(t))
+	g.awaitSent(t, "otelcol_exporter_sent_metric_points", points)
 	for _, name := range []string{
 		"prometheus_tsdb_out_of_order_samples_total", "prometheus_tsdb_out_of_bound_samples_total", "prometheus_tsdb_too_old_samples_total",
 	} {
 		assert.Zero(t, total(t, to.URL+"/metrics", name), name)
 	}
+}
+
+// awaitSent waits until the gateway has handed on so many items, as long as it gets on
+// with them.
+func (g *gateway) awaitSent(t *testing.T, name string, items int) {
+	t.Helper()
+	handed := func() int { return int(total(t, g.metrics, name)) }
+	before, deadline := 0, time.Now().Add(testbed.Patience)
+	for now := 0; now < items && time.Now().Before(deadline); time.Sleep(pollInterval) {
+		if now = handed(); now > before {
+			before, deadline = now, time.Now().Add(testbed.Patience)
+		}
+	}
+	assert.Equal(t, items, handed(), "%s; the log of the gateway:\n%s", name, g.Log(t))
 }
 
 // use is what a process took: seconds of a CPU so far, and bytes of memory now.
