@@ -50,6 +50,7 @@ backends: setup-demo setup-unit build verbsim image ## the built collector with 
 	cd internal/e2e && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags backends -count 1 -p 1 -timeout 20m ./...
 	cd internal/packaging && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags image -count 1 -run TestImageTraces -timeout 5m .
 	cd internal/documents && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags backends -count 1 -run TestCommandsOfTheDocuments -timeout 5m .
+	$(gotestsum) --format testname -- -tags backends -count 1 -run TestFirstCommandOfTheReadme -timeout 5m ./internal/demo
 
 browser: setup-browser build verbsim ## the radar page in Chromium; screenshots in out/browser (root)
 	@internal/browser/fetch.sh
