@@ -58,10 +58,12 @@ func TestNodeHealthEndsInTime(t *testing.T) {
 		}
 	}
 	for name, run := range map[string]func(){
-		"this node": func() { _ = command(t, "doctor", "--node-health", "--socket", filepath.Join(t.TempDir(), "no.sock")).Run() },
-		"healthy":   health(func() *exec.Cmd { return exec.Command("sh", "-c", "echo healthy; exec sleep 60") }),
-		"starving":  health(func() *exec.Cmd { return exec.Command("sleep", "60") }),
-		"held":      health(func() *exec.Cmd { return heldtest.Command(heldtest.Forever) }),
+		"this node": func() {
+			_ = command(t, "doctor", "--node-health", "--socket", filepath.Join(t.TempDir(), "no.sock")).Run()
+		},
+		"healthy":  health(func() *exec.Cmd { return exec.Command("sh", "-c", "echo healthy; exec sleep 60") }),
+		"starving": health(func() *exec.Cmd { return exec.Command("sleep", "60") }),
+		"held":     health(func() *exec.Cmd { return heldtest.Command(heldtest.Forever) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			assert.Less(t, best(run), prologLimit, "the best of %d runs", few)

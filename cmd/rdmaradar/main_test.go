@@ -150,8 +150,8 @@ func TestTopWithoutAccess(t *testing.T) {
 	require.NoError(t, os.Chown(socket, -1, group))
 	require.NoError(t, os.Chown(directory, -1, group))
 	for mode, says := range map[os.FileMode]string{
-		0o755: "permission denied: be root or a member of the group 4242424, that of the socket",
-		0o750: "permission denied: be root or a member of the group 4242424, that of the directory " + directory + " ",
+		0o755: "permission denied: be root or in the group 4242424, that of the socket",
+		0o750: "permission denied: be root or in the group 4242424, that of the directory " + directory + ",",
 	} {
 		require.NoError(t, os.Chmod(directory, mode))
 		cmd := command(t, "top", "--once", "--socket", socket)

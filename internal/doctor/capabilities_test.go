@@ -107,6 +107,15 @@ func TestSightOfThisProcess(t *testing.T) {
 	}
 }
 
+// Of a process of which nothing could be read nothing is said to be missing.
+func TestUnknownSightIsNotMissing(t *testing.T) {
+	s := machine(t, fabrictest.NoRDMA, shows{view: radar.View{Tracing: radar.Tracing{Phase: radar.Running}}, pid: 42})
+	s.write(t, "proc/42/status", "CapEff:\t000001ffffffffff\n")
+	for _, f := range s.checkCapabilities(t.Context()) {
+		assert.NotContains(t, f.What, "other than the collector")
+	}
+}
+
 // Where a collector runs, its capabilities count, and not one's own.
 func TestCapabilitiesAreThoseOfTheCollector(t *testing.T) {
 	s := machine(t, fabrictest.NoRDMA, shows{view: radar.View{Tracing: radar.Tracing{Phase: radar.Running}}, pid: 42})

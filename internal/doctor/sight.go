@@ -35,9 +35,12 @@ func (s sight) lacks(capability string) bool {
 	return !s.held[name]
 }
 
-// missing are the capabilities that are missing for looking into any process, and any
-// library of one.
+// missing are the capabilities that are known to be missing for looking into any process,
+// and any library of one.
 func (s sight) missing() []string {
+	if s.held == nil {
+		return nil
+	}
 	var names []string
 	for _, name := range []string{"CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"} {
 		if s.lacks(name) {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -128,4 +129,24 @@ func TestOnlyPassedResultsOfTheSameBootAreKept(t *testing.T) {
 	is("x", false)
 	change(t, cache.passedPath(b.name()), "{torn")
 	is("x", false)
+}
+
+// A boot that could not be made says nothing about the one before.
+func TestFailedBootIsForgotten(t *testing.T) {
+	b, cache, _ := keptBoot(t)
+	emulator(t, "one")
+	b.Repository = t.TempDir()
+	for _, name := range append(builtPrograms(), "bin/otelcol-rdma", "guest", "out/lab") {
+		change(t, filepath.Join(b.Repository, name), name)
+	}
+	passed := report.Kernel{Tests: []report.Test{{Name: "a", Result: report.Pass}}}
+	if err := b.keep(cache, "x", passed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Run(t.Context(), cache, filepath.Join(b.Repository, "guest"), io.Discard); err == nil {
+		t.Fatal("it boots without a directory for what it leaves")
+	}
+	if _, found := cache.results(b.name(), "x"); found {
+		t.Error("the results of the boot before are still there")
+	}
 }

@@ -64,7 +64,7 @@ func (b Boot) Run(ctx context.Context, cache *Cache, guestProgram string, log io
 	}
 	results, err := b.boot(ctx, cache, contents, log)
 	if err != nil {
-		return results, err
+		return results, errors.Join(err, cache.forget(b.name()))
 	}
 	return results, b.keep(cache, fingerprint, results)
 }

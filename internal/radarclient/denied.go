@@ -36,8 +36,17 @@ func whoMay(path string) string {
 	case owner.Gid == 0:
 		return fmt.Sprintf("be root: the group of %s is root. Group= in the service of the collector lets another one in", name)
 	}
-	group := groupName(owner.Gid)
-	return fmt.Sprintf("be root or a member of the group %s, that of %s (usermod -aG %s USER, and log in again)", group, name, group)
+	return memberOf(owner.Gid, name)
+}
+
+// memberOf says how to be in the group of what denies, which in a container may have no name.
+func memberOf(id uint32, of string) string {
+	group, err := user.LookupGroupId(strconv.FormatUint(uint64(id), 10))
+	if err != nil {
+		return fmt.Sprintf("be root or in the group %d, that of %s, which has no name here", id, of)
+	}
+	name := text.Clean(group.Name, maxText)
+	return fmt.Sprintf("be root or a member of the group %s, that of %s (usermod -aG %s USER, and log in again)", name, of, name)
 }
 
 // whatDenies is the socket, or the directory above it that may not be entered: nobody sees
@@ -52,13 +61,4 @@ func whatDenies(path string) (string, fs.FileInfo) {
 		return path, nil
 	}
 	return path, info
-}
-
-// groupName is the number of a group that has no name here.
-func groupName(id uint32) string {
-	number := strconv.FormatUint(uint64(id), 10)
-	if found, err := user.LookupGroupId(number); err == nil {
-		return text.Clean(found.Name, maxText)
-	}
-	return number
 }
