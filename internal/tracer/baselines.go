@@ -88,8 +88,8 @@ func (b *baselines) makeRoom() error {
 	return errors.Join(errs...)
 }
 
-// forgetDevice drops the kinds of requests of a device.
-func (b *baselines) forgetDevice(i uint32) error {
+// forgetDevices drops the kinds of requests of devices, by their indexes.
+func (b *baselines) forgetDevices(indexes map[uint32]bool) error {
 	if b == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (b *baselines) forgetDevice(i uint32) error {
 		if err != nil {
 			return errors.Join(append(errs, err)...)
 		}
-		if counts.Kind == 0 || deviceOfKind(counts.Kind) != i {
+		if counts.Kind == 0 || !indexes[deviceOfKind(counts.Kind)] {
 			continue
 		}
 		b.learner.Forget(kindAt{counts.Kind, slot})

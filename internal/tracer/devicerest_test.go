@@ -47,19 +47,87 @@ func TestDeviceIsGone(t *testing.T) {
 
 // An index that no name leads to any more is free after a rest, unless something
 // still refers to it, and until then its device counts as one that has none.
-func TestRetiredIndexIsFree(t *testing.T) {
+func TestRetiredIndexRests(t *testing.T) {
 	r := newDeviceRest(unusedFor, retiredFor)
 	names := []string{"a", "b", "c"}
-	r.retired = map[uint32]uint64{0: 100, 2: 130}
-	assert.Empty(t, r.free(159, func(uint32) bool { return false }))
-	assert.Equal(t, []uint32{0}, r.free(160, func(uint32) bool { return false }))
-	assert.Equal(t, []uint32{2}, r.free(500, func(i uint32) bool { return i == 0 }))
+	r.retire(100, names, "a")
+	r.retire(130, names, "c")
+	r.retire(150, names, "a")
+	assert.Empty(t, r.rested(159, nil))
+	assert.Equal(t, []uint32{0}, r.rested(160, nil), "retired again, it is not since then")
+	assert.Equal(t, []uint32{0, 2}, r.rested(500, nil))
+	assert.Equal(t, []uint32{2}, r.rested(500, map[uint32]bool{0: true}))
 	assert.False(t, r.hasIndex(names, "a"))
 	assert.True(t, r.hasIndex(names, "b"))
 	assert.True(t, r.hasIndex(append(names, "a"), "a"), "it came back")
 	nobody := func(string) bool { return false }
 	r.gone(1000, names, nobody, nil)
 	assert.Equal(t, []string{"b"}, r.gone(1300, names, nobody, nil), "those that are retired are not given up again")
+}
+
+// A device that came back in sysfs before its index was free keeps that from nobody.
+func TestRestIsDue(t *testing.T) {
+	names := []string{"", "a", "b"}
+	both, one := map[string]bool{"a": true, "b": true}, map[string]bool{"a": true}
+	for name, test := range map[string]struct {
+		retired map[uint32]uint64
+		shown   map[string]bool
+		want    bool
+	}{
+		"all are shown":                      {nil, both, false},
+		"one is not":                         {nil, one, true},
+		"one is shown again and was retired": {map[uint32]uint64{1: 5}, both, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newDeviceRest(unusedFor, retiredFor)
+			r.retired = test.retired
+			assert.Equal(t, test.want, r.isDue(names, test.shown))
+		})
+	}
+}
+
+// A device that was away for a moment and is again much later is unused from then on.
+func TestDeviceThatWasShownIsNotIdle(t *testing.T) {
+	r := newDeviceRest(unusedFor, retiredFor)
+	names := []string{"a"}
+	nobody := func(string) bool { return false }
+	assert.True(t, r.isDue(names, nil))
+	assert.Empty(t, r.gone(100, names, nobody, nil))
+	assert.False(t, r.isDue(names, map[string]bool{"a": true}))
+	assert.True(t, r.isDue(names, nil))
+	assert.Empty(t, r.gone(4000, names, nobody, nil))
+	assert.Equal(t, names, r.gone(4300, names, nobody, nil))
+}
+
+func TestDevicesThatAreCountedOnStill(t *testing.T) {
+	set := func(all ...uint32) map[uint32]bool {
+		indexes := map[uint32]bool{}
+		for _, i := range all {
+			indexes[i] = true
+		}
+		return indexes
+	}
+	for name, test := range map[string]struct {
+		names         []string
+		retired       []uint32
+		used, counted map[uint32]bool
+		want          []string
+	}{
+		"one":                                {[]string{"a", "b"}, []uint32{0}, nil, set(0, 1), []string{"a"}},
+		"none":                               {[]string{"a", "b"}, []uint32{0}, nil, set(1), nil},
+		"once for both indexes":              {[]string{"a", "a"}, []uint32{0, 1}, nil, set(0, 1), []string{"a"}},
+		"it came back: its counts are one's": {[]string{"a", "a"}, []uint32{0}, nil, set(0), nil},
+		"its other index has a queue":        {[]string{"a", "a"}, []uint32{0, 1}, set(1), set(0), nil},
+		"one that was handed out in vain":    {[]string{""}, []uint32{0}, nil, set(0), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newDeviceRest(unusedFor, retiredFor)
+			for _, i := range test.retired {
+				r.retired[i] = 1
+			}
+			assert.Equal(t, test.want, r.left(test.names, r.rested(100, test.used), test.used, test.counted))
+		})
+	}
 }
 
 func TestDeviceOfKind(t *testing.T) {

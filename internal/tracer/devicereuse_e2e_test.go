@@ -52,6 +52,46 @@ func TestDeviceIndexesAreUsedAgain(t *testing.T) {
 	}
 }
 
+// A program may count on a device that it found just before that was given up: it is
+// told once, and the device to be gone again.
+func TestWhatIsCountedOnADeviceThatIsGoneIsToldOnce(t *testing.T) {
+	beside(t)
+	tr := startTracer(t, tracer.WithDevicesResting(everything, soon, soon))
+	if err := tracer.LeaveDevices(tr, 1); err != nil {
+		t.Fatal(err)
+	}
+	const device = "passing"
+	followWith(t, tr, collect(tr), "rate", "--requests", "200", "--rate", "2000", "--device", device)
+	for deadline := time.Now().Add(20 * time.Second); !slices.Contains(snapshot(t, tr).GoneDevices, device); time.Sleep(soon) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is not given up", device)
+		}
+	}
+	if err := tracer.CountLate(tr, device, 7); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(soon)
+	last := snapshot(t, tr)
+	if n := completionsOn(&last, device); n != 7 || !slices.Contains(last.GoneDevices, device) {
+		t.Errorf("%d are told, want 7; %v are gone", n, last.GoneDevices)
+	}
+	if gone := untilFree(t, tr, 1); len(gone) > 0 {
+		t.Errorf("%v are told to be gone once more", gone)
+	}
+	if last = snapshot(t, tr); completionsOn(&last, device) > 0 {
+		t.Errorf("what was counted late is told again")
+	}
+}
+
+func completionsOn(s *verbs.Snapshot, device string) (n uint64) {
+	for i := range s.Series {
+		if s.Series[i].Key.Device == device {
+			n += s.Series[i].Completions
+		}
+	}
+	return n
+}
+
 // untilFree takes snapshots until so many indexes are free, and returns the devices
 // that they tell to be gone.
 func untilFree(t *testing.T, tr *tracer.Tracer, indexes int) (gone []string) {

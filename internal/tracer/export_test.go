@@ -3,6 +3,7 @@ package tracer
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -302,6 +303,17 @@ func FreeDevices(t *Tracer) (n int, err error) {
 		n++
 	}
 	return n, nil
+}
+
+// CountLate counts completions on a device as a program does that found its index
+// before it was given up.
+func CountLate(t *Tracer, device string, n uint64) error {
+	i := slices.Index(*t.devices.names.Load(), device)
+	if i < 0 {
+		return fmt.Errorf("the device %s has no index", device)
+	}
+	key := bpf.TrackerSeriesKey{Tgid: uint32(os.Getpid()), Device: uint16(i)}
+	return t.side.maps.Aggregates.Put(&key, &bpf.TrackerSeries{Completions: n})
 }
 
 // DeviceNames are the names of the devices that have an index.

@@ -179,6 +179,6 @@ type Snapshot struct {
 	Exited []ProcessID
 	// GoneDevices lists devices that no queue has been on for long and that sysfs does
 	// not show. What was counted on them appears for the last time: where one comes
-	// back it begins at 0.
+	// back it begins at 0. One is listed again when something was counted on it late.
 	GoneDevices []string
 }
