@@ -85,8 +85,10 @@ static __always_inline void note_instead(const struct thread *thread, struct sch
 					 struct absence *absence, struct task_struct *previous,
 					 __u64 now)
 {
-	if (absence->kind == ABSENT_RUNNABLE && schedule->last.tid != thread->poller.tid) {
-		/* It was taken to another CPU in the last one's turn. */
+	if (absence->kind == ABSENT_RUNNABLE && schedule->last.tid != thread->poller.tid &&
+	    now > schedule->counted_ns) {
+		/* It was taken to another CPU in the last one's turn. The first one may
+		 * have counted that turn since this one read the clock. */
 		schedule->last.ns = now - schedule->counted_ns;
 		add_turn(&schedule->stand_ins, &schedule->last);
 	}
@@ -124,7 +126,19 @@ static __always_inline void keep_return(const struct thread *thread, struct task
 	note_instead(thread, schedule, absence, previous, now);
 	schedule->waits_for = 0;
 	absence->on_ns = now;
+	/* A wake-up is of one absence: what is told until the next begins is of that. */
+	schedule->woken_ns = 0;
 	__sync_lock_test_and_set(&schedule->moves, schedule->moves + 1);
+}
+
+/* A sleeping thread wants a CPU from now on: turns before kept it from none. */
+static __always_inline void begin_wait(const struct thread *thread, struct schedule *schedule)
+{
+	schedule->waits_for = 0;
+	__builtin_memset(&schedule->stand_ins, 0, sizeof(schedule->stand_ins));
+	__builtin_memset(&schedule->last, 0, sizeof(schedule->last));
+	wait_for(thread->poller.watched - 1, schedule, present_absence(schedule)->off_cpu,
+		 schedule->woken_ns);
 }
 
 /* The thread is wanted to run. */
@@ -139,8 +153,6 @@ static __always_inline void keep_waking(struct task_struct *task)
 	if (!schedule)
 		return;
 	schedule->woken_ns = bpf_ktime_get_ns();
-	const struct absence *absence = present_absence(schedule);
-	if (is_away(schedule) && absence->kind != ABSENT_RUNNABLE)
-		wait_for(thread->poller.watched - 1, schedule, absence->off_cpu,
-			 schedule->woken_ns);
+	if (is_away(schedule) && present_absence(schedule)->kind != ABSENT_RUNNABLE)
+		begin_wait(thread, schedule);
 }

@@ -14,9 +14,10 @@ static __always_inline void describe(struct stand_in *who, struct task_struct *t
 	__builtin_memcpy(who->comm, task->comm, sizeof(who->comm));
 }
 
-/* Where no place is left, it takes that of who had the CPU least: the times are
- * lower bounds, and who has it much longer than others stays. Not static, see
- * claim_request. */
+/* Where no place is left, the new one and all others lose the same, the time of whoever
+ * of them had the CPU least, who goes (Misra and Gries). So nobody is driven out by who
+ * comes in turn: times are lower bounds, by a fifth of all at most, and who had the CPU
+ * for longer than that stays. Not static, see claim_request. */
 __noinline int add_turn(struct stand_ins *to, struct stand_in *who)
 {
 	if (!to || !who || !who->ns)
@@ -32,7 +33,15 @@ __noinline int add_turn(struct stand_ins *to, struct stand_in *who)
 		if (known->ns < to->of[place % STAND_INS].ns)
 			place = i;
 	}
-	to->of[place % STAND_INS] = *who;
+	struct stand_in *least = &to->of[place % STAND_INS];
+	__u64 lost_ns = least->ns < who->ns ? least->ns : who->ns;
+
+	for (__u32 i = 0; lost_ns && i < STAND_INS; i++)
+		to->of[i].ns -= lost_ns;
+	if (who->ns == lost_ns)
+		return 0;
+	*least = *who;
+	least->ns -= lost_ns;
 	return 0;
 }
 

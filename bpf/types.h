@@ -442,7 +442,8 @@ struct stand_in {
 };
 _Static_assert(sizeof(struct stand_in) == 32, "no hidden padding");
 
-/* Those of one absence: where more took turns, the ones that had the CPU longest. */
+/* Those of one absence: where more took turns, who had the CPU for more than a fifth of
+ * the time is among them. */
 #define STAND_INS 4
 
 struct stand_ins {

@@ -449,8 +449,6 @@ func (c *hostCase) wonBy(got Verdict) bool {
 	}
 }
 
-// Who had the CPU is evidence. It may be gone, or a thread of the kernel: to keep it
-// away is nothing to ask for.
 // Where the collector itself kept the poller from its CPU, it says so.
 func TestCollectorIsNamedAsItself(t *testing.T) {
 	for byCollector, want := range map[bool]string{
@@ -465,6 +463,8 @@ func TestCollectorIsNamedAsItself(t *testing.T) {
 	}
 }
 
+// Who had the CPU is evidence. It may be gone, or a thread of the kernel: to keep it
+// away is nothing to ask for.
 func TestRemedyOfPreemptionNamesNobody(t *testing.T) {
 	verdict := Judge(slowOnes(5, late(4*msec), while(verbs.Scheduling{Runnable: 4 * msec, Instead: hog})), Causes())
 	told := slices.ContainsFunc(verdict.For, func(e Evidence) bool { return strings.Contains(e.Text, hog.Name) })

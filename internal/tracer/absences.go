@@ -99,7 +99,7 @@ func schedulingBetween(s *bpf.TrackerSchedule, from, to uint64, self uint32) ver
 		sum.Runnable += runnable
 		sum.Longest = max(sum.Longest, waited+runnable)
 		if a.OnNs == 0 {
-			who.addPresent(s, runnable)
+			who.addPresent(s, to, runnable)
 		} else {
 			who.add(&a.Instead, min(time.Duration(a.Instead.Ns), runnable))
 		}

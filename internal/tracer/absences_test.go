@@ -22,7 +22,7 @@ func scheduleOf(woken uint64, absences ...[4]uint64) *bpf.TrackerSchedule {
 		to.Instead.Tid, to.Instead.Ns = uint32(100+i), a[3]-a[2]
 		if s.Moves += 2; a[3] == 0 {
 			s.Moves--
-			s.Last.Tid = uint32(100 + i)
+			s.Last.Tid, s.CountedNs = uint32(100+i), max(a[1], woken)
 		}
 	}
 	return s
@@ -40,6 +40,7 @@ func insteadOf(s *bpf.TrackerSchedule, absence int, who, process, spent uint64) 
 // presently makes the turns those of the absence that lasts, and who has its turn now.
 func presently(s *bpf.TrackerSchedule, over turns, now, process uint64) *bpf.TrackerSchedule {
 	for i, turn := range over {
+		s.CountedNs += turn[2]
 		s.StandIns.Of[i] = bpf.TrackerStandIn{Tid: uint32(turn[0]), Tgid: uint32(turn[1]), Ns: turn[2]}
 	}
 	s.Last = bpf.TrackerStandIn{Tid: uint32(now), Tgid: uint32(process)}
@@ -112,6 +113,8 @@ func TestInsteadIsWhoRanLongest(t *testing.T) {
 		"now, but not for long":          {presently(lasting(1500), turns{{8, 8, 300}, {9, 9, 150}}, 7, 7), 8, false},
 		"came first, and again":          {presently(lasting(1500), turns{{7, 7, 200}, {8, 8, 220}}, 7, 7), 7, false},
 		"nobody, for the longest time":   {presently(lasting(1500), turns{{7, 7, 100}}, 0, 0), 0, false},
+		"ran only before":                {presently(lasting(500), turns{{8, 8, 450}, {9, 9, 100}}, 7, 7), 7, false},
+		"ran before, and for longer":     {presently(lasting(500), turns{{9, 9, 100}, {8, 8, 1200}, {7, 7, 10}}, 6, 6), 8, false},
 		"lasts, the collector":           {presently(lasting(1500), turns{{8, 8, 10}}, 7, collector), 7, true},
 	} {
 		t.Run(name, func(t *testing.T) {

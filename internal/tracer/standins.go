@@ -25,18 +25,17 @@ func (s *standIns) add(who *bpf.TrackerStandIn, spent time.Duration) {
 	(*s)[who.Tid] = standIn{*who, (*s)[who.Tid].spent + spent}
 }
 
-// addPresent adds those of an absence that lasts, in which the thread has wanted a CPU
-// for so long: the turns that are over and the one that is not.
-func (s *standIns) addPresent(of *bpf.TrackerSchedule, wanted time.Duration) {
-	left := wanted
+// addPresent adds those of an absence that lasts, in which until now the thread has
+// wanted a CPU for so long: the turn that is not over, and in what is left of that time
+// those that are. Which of these were in it is not known: each has as much as it can.
+func (s *standIns) addPresent(of *bpf.TrackerSchedule, now uint64, wanted time.Duration) {
+	present := within(of.CountedNs, now, now-uint64(wanted), now)
+	if of.Last.Tid != 0 || of.Last.Comm[0] != 0 {
+		s.add(&of.Last, present)
+	}
 	for i := range of.StandIns.Of {
 		over := &of.StandIns.Of[i]
-		spent := min(time.Duration(over.Ns), left)
-		s.add(over, spent)
-		left -= spent
-	}
-	if of.Last.Tid != 0 || of.Last.Comm[0] != 0 {
-		s.add(&of.Last, left)
+		s.add(over, min(time.Duration(over.Ns), wanted-present))
 	}
 }
 

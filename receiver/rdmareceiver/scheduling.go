@@ -26,15 +26,6 @@ func putScheduling(to pcommon.Map, c *verbs.Completion) {
 	put(attributePollStopped, s.Stopped, s.Whole)
 	put(attributePollInterrupted, s.Interrupted, s.InterruptsKnown)
 	if s.Runnable > 0 && s.Instead.TID != 0 {
-		putString(to, attributePollPreemptedBy, insteadOf(s))
+		putString(to, attributePollPreemptedBy, s.Instead.Name)
 	}
-}
-
-// insteadOf is the name of the thread that ran instead. The names of a collector's
-// threads depend on how it was built.
-func insteadOf(s *verbs.Scheduling) string {
-	if s.ByCollector {
-		return s.Instead.Name + " (this collector)"
-	}
-	return s.Instead.Name
 }

@@ -27,7 +27,7 @@ func TestScheduling(t *testing.T) {
 			attributePollRunnable: 0.001, attributePollPreemptedBy: "hog",
 		}},
 		"by this collector": {true, verbs.Scheduling{Runnable: time.Millisecond, Instead: hog, ByCollector: true}, map[string]any{
-			attributePollRunnable: 0.001, attributePollPreemptedBy: "hog (this collector)",
+			attributePollRunnable: 0.001, attributePollPreemptedBy: "hog",
 		}},
 		"nobody ran instead": {true, verbs.Scheduling{Runnable: time.Millisecond, Instead: verbs.Thread{Name: "swapper/0"}}, map[string]any{
 			attributePollRunnable: 0.001,
