@@ -89,9 +89,9 @@ verdicts: setup-demo setup-lab build verbsim ## make everything go wrong that ca
 	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
 	@bin/verdicts
 
-verdicts-here: setup-demo build verbsim ## the part of verdicts that this machine brings about by itself, twice, into out/verdicts-here.json (root; VERDICT_RUNS=2)
+verdicts-here: setup-demo build verbsim ## the part of verdicts that this machine brings about by itself, once, into out/verdicts-here.json (root; VERDICT_RUNS=1)
 	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
-	@VERDICT_RUNS=$${VERDICT_RUNS:-2} VERDICT_PLACE=here bin/verdicts
+	@VERDICT_RUNS=$${VERDICT_RUNS:-1} VERDICT_PLACE=here bin/verdicts
 
 verdicts-guest: setup-demo setup-lab build ## the part of verdicts that is played with soft-RoCE in a virtual machine, once, into out/verdicts-guest.json (root; VERDICT_RUNS=1)
 	@go build -buildvcs=false -o bin/verdicts ./internal/verdicts
