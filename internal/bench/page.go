@@ -1,22 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
-	"syscall"
 	"time"
-
-	"github.com/rdmaradar/rdmaradar/internal/verbsim"
 )
 
 // The states of the radar page that are compared.
@@ -73,7 +66,7 @@ func (b *bench) watchPage(ctx context.Context, states []string, measured map[str
 	if err != nil {
 		return err
 	}
-	quit, err := b.startQueues(ctx, root)
+	queues, err := b.startQueues(ctx, pageQueues, "--sysroot", root, "--device", "bench0")
 	if err != nil {
 		return errors.Join(err, a.close())
 	}
@@ -84,7 +77,7 @@ func (b *bench) watchPage(ctx context.Context, states []string, measured map[str
 			err = b.watchState(ctx, a, state, measured)
 		}
 	}
-	return errors.Join(err, quit(), a.close())
+	return errors.Join(err, queues.end(), a.close())
 }
 
 func (b *bench) watchState(ctx context.Context, a *agent, state string, measured map[string][]float64) error {
@@ -99,43 +92,6 @@ func (b *bench) watchState(ctx context.Context, a *agent, state string, measured
 	one, err := watch(ctx, a.command.Process.Pid, b.schedule.page.window)
 	measured[state] = append(measured[state], one.CPUCores)
 	return errors.Join(err, looked())
-}
-
-// startQueues starts a program with all its queue pairs in use, and returns what ends it.
-func (b *bench) startQueues(ctx context.Context, root string) (func() error, error) {
-	ready, err := filepath.Abs(filepath.Join(outDirectory, "page.ready"))
-	if err != nil {
-		return nil, err
-	}
-	if err := os.RemoveAll(ready); err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	workload := verbsim.Command(ctx, workloadPath, "rate",
-		"--provider", b.library,
-		"--sysroot", root,
-		"--device", "bench0",
-		"--ready-file", ready,
-		"--seconds", "120",
-		"--qps", strconv.Itoa(pageQueues),
-		"--depth", "16",
-		"--rate", strconv.Itoa(queuePosts))
-	workload.SysProcAttr = childAttributes()
-	workload.Stdout, workload.Stderr = &out, &out
-	if err := b.startObserved(workload); err != nil {
-		return nil, err
-	}
-	quit := func() error {
-		_ = workload.Process.Signal(syscall.SIGTERM)
-		if err := workload.Wait(); err != nil {
-			return fmt.Errorf("%s: %w: %s", strings.Join(workload.Args, " "), err, lastLine(out.String()))
-		}
-		return nil
-	}
-	if err := everyQueuePosted(ctx, ready, pageQueues); err != nil {
-		return nil, errors.Join(err, quit())
-	}
-	return quit, nil
 }
 
 // viewer is one who looks at the page, as the page does: it is sent a view each second.

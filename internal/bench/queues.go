@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -54,39 +55,62 @@ func (b *bench) countQueues(ctx context.Context, o *tracerObserver, n int) (queu
 	if err != nil {
 		return r, err
 	}
-	ready, err := filepath.Abs(filepath.Join(outDirectory, fmt.Sprintf("queues-%d.ready", n)))
+	queues, err := b.startQueues(ctx, n)
 	if err != nil {
 		return r, err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var out bytes.Buffer
-	workload := verbsim.Command(ctx, workloadPath, "rate",
-		"--provider", b.library,
-		"--ready-file", ready,
-		"--seconds", "60",
-		"--qps", strconv.Itoa(n),
-		"--depth", "16",
-		"--rate", strconv.Itoa(queuePosts))
-	workload.SysProcAttr = childAttributes()
-	workload.Stdout, workload.Stderr = &out, &out
-	if err := b.startObserved(workload); err != nil {
-		return r, err
-	}
-	err = everyQueuePosted(ctx, ready, n)
-	if err == nil {
-		r.Tracked, r.Untracked, err = o.queuesOf(uint32(workload.Process.Pid))
-		r.Untracked -= min(before, r.Untracked)
-	}
+	r.Tracked, r.Untracked, err = o.queuesOf(uint32(queues.command.Process.Pid))
+	r.Untracked -= min(before, r.Untracked)
 	r.MapBytes = o.tracer.MapBytes()
-	_ = workload.Process.Signal(syscall.SIGTERM)
-	if waited := workload.Wait(); waited != nil {
-		err = errors.Join(err, fmt.Errorf("%s: %w: %s", strings.Join(workload.Args, " "), waited, lastLine(out.String())))
-	}
+	err = errors.Join(err, queues.end())
 	if missing := n - r.Tracked - int(r.Untracked); err == nil && missing > 0 {
 		b.note("%d of %d queue pairs are neither followed nor counted as untracked", missing, n)
 	}
 	return r, err
+}
+
+// usedQueues is a program that uses queue pairs until it is ended.
+type usedQueues struct {
+	command *exec.Cmd
+	out     *bytes.Buffer
+}
+
+// startQueues starts a program with so many queue pairs, and returns when all are in use.
+func (b *bench) startQueues(ctx context.Context, n int, arguments ...string) (*usedQueues, error) {
+	ready, err := filepath.Abs(filepath.Join(outDirectory, "queues.ready"))
+	if err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(ready); err != nil {
+		return nil, err
+	}
+	arguments = append([]string{
+		"--provider", b.library,
+		"--ready-file", ready,
+		"--seconds", "120",
+		"--qps", strconv.Itoa(n),
+		"--depth", "16",
+		"--rate", strconv.Itoa(queuePosts),
+	}, arguments...)
+	q := &usedQueues{command: verbsim.Command(ctx, workloadPath, "rate", arguments...), out: &bytes.Buffer{}}
+	q.command.SysProcAttr = childAttributes()
+	q.command.Stdout, q.command.Stderr = q.out, q.out
+	if err := b.startObserved(q.command); err != nil {
+		return nil, err
+	}
+	if err := everyQueuePosted(ctx, ready, n); err != nil {
+		return nil, errors.Join(err, q.end())
+	}
+	return q, nil
+}
+
+// end asks the program to end, and is an error where it did not end well.
+func (q *usedQueues) end() error {
+	_ = q.command.Process.Signal(syscall.SIGTERM)
+	if err := q.command.Wait(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(q.command.Args, " "), err, lastLine(q.out.String()))
+	}
+	return nil
 }
 
 // queuePosts is how many posts a second all queues make together, in turn.
