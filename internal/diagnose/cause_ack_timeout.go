@@ -1,6 +1,9 @@
 package diagnose
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 func ackTimeoutCause() Cause {
 	return Cause{
@@ -17,7 +20,7 @@ func ackTimeoutCause() Cause {
 			"No timeout was counted.",
 			"Other requests of the queue pair got through: then some packets are lost, not all.",
 			"The peer told of gaps, or that it had no receive posted: it is there.",
-			"Requests waited for less than three timeouts: so few packets may be lost by chance.",
+			"Requests waited for less than six timeouts: so few packets may be lost by chance.",
 			"Many requests in a row were slow and came through: the path may only take longer than the timeout.",
 			"The poller was off its CPU, or polls found completions late.",
 		},
@@ -119,14 +122,26 @@ func (c *networkCase) weighSilence(r retransmissions) {
 	if len(c.heads) > 2 {
 		c.opposes(Possible, "delays", "%d requests were slow one after the other and came through", len(c.heads))
 	}
-	if waited, timeout := c.waited(), c.path().AckTimeout; waited < fewTimeouts*timeout {
-		c.opposes(Possible, "delays", "requests waited for %s, less than three timeouts of %s: so few packets may be lost by chance", short(waited), short(timeout))
+	if n := c.inARow(r); n < unlikelyInARow {
+		c.opposes(Possible, "delays", "requests waited for %s, %s of %s: so few packets may be lost by chance",
+			short(c.waited()), amount(n, "timeout"), short(c.path().AckTimeout))
 	}
 }
 
-// fewTimeouts is after how many timeouts in a row it is hardly by chance that nothing came
-// back: where one packet in ten is lost, one request in a thousand waits for so many.
-const fewTimeouts = 3
+// unlikelyInARow is how many timeouts in a row are hardly by chance. Where one packet in
+// ten is lost either way, one request in 140 waits for three of them, which a minute of
+// such loss brings about, and one in 20,000 for six.
+const unlikelyInARow = 6
+
+// inARow is how many timeouts one request can have waited for: no more than were counted,
+// and no more than fit in its time.
+func (c *networkCase) inARow(r retransmissions) float64 {
+	timeout := c.path().AckTimeout
+	if timeout <= 0 {
+		return r.timeouts
+	}
+	return min(r.timeouts, math.Round(float64(c.waited())/float64(timeout)))
+}
 
 // waited is how long requests waited: the oldest that still does, or the one in the middle
 // of those that came through.

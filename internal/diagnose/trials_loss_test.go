@@ -121,7 +121,7 @@ func ackTimeoutTrials() trials {
 	return trials{
 		brings: []trial{
 			{"given up", after(slowBy(1, 500*time.Millisecond), failing(statusRetryExceeded)), timeouts(8), "ack_timeout", Certain},
-			{"several in a row, and none got through", after(slowBy(1, 5*ackTimeout), noneGotThrough), timeouts(5), "ack_timeout", Likely},
+			{"several in a row, and none got through", after(slowBy(1, 6*ackTimeout), noneGotThrough), timeouts(6), "ack_timeout", Likely},
 			{"still waiting", stuckFor(time.Second), softRoCE(inHardware("completer_retry_err", 12)), "ack_timeout", Likely},
 			{"a plateau without counters", slowBy(7, 2*ackTimeout), nil, "ack_timeout", Possible},
 			{"plateaus of a longer timeout without counters", byQuanta(ackTimeout*3/2, 5, 5, 5), nil, "ack_timeout", Possible},
@@ -143,7 +143,9 @@ func ackTimeoutTrials() trials {
 				softRoCE(inHardware("completer_retry_err", 5)), "network_delay", Likely,
 			},
 			{"one of ten given up, and something else", after(slowBy(10, 5*time.Millisecond), failsOne(statusRetryExceeded)), timeouts(1), "packet_loss", Possible},
+			{"several, fewer than in its time", after(slowBy(1, 8*ackTimeout), noneGotThrough), timeouts(4), "packet_loss", Possible},
 			// One packet in ten was lost, and of one request three in a row: seen with soft-RoCE.
+			{"one that waits for its fourth timeout, and two of others", stuckFor(4 * ackTimeout), softRoCE(inHardware("completer_retry_err", 5)), "packet_loss", Possible},
 			{"one that waits for its second timeout", stuckFor(2 * ackTimeout), softRoCE(inHardware("completer_retry_err", 3)), "packet_loss", Possible},
 			{"given up, and no timeout", failing(statusRetryExceeded), mlx5(), "ack_timeout", Possible},
 		},

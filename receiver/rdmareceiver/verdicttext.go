@@ -87,8 +87,12 @@ func happened(i *incident.Incident) string {
 	if i.Slow > 0 {
 		clauses = append(clauses, slowClause(i))
 	}
-	if i.Stuck > 0 {
+	switch {
+	case i.Stuck > 0:
 		clauses = append(clauses, fmt.Sprintf("%d %s not completed, the oldest for %s", i.Stuck, plural("send", int(i.Stuck)), text.Duration(i.Oldest)))
+	case i.Oldest > 0:
+		// They were counted in the incident of the cause that was seen first.
+		clauses = append(clauses, "sends not completed, the oldest for "+text.Duration(i.Oldest))
 	}
 	if i.Idle > 0 {
 		clauses = append(clauses, "nothing posted for "+text.Duration(i.Idle))

@@ -121,6 +121,10 @@ func TestVerdictText(t *testing.T) {
 			incident: slowOnly(func(i *incident.Incident) { i.Slow, i.Stuck, i.Oldest = 0, 3, 4200*time.Millisecond }),
 			want:     "QP 0x18f2 on mlx5_0 (rank 337): 3 sends not completed, the oldest for 4.2 s." + why,
 		},
+		"stuck, and counted in the incident of another cause": {
+			incident: slowOnly(func(i *incident.Incident) { i.Slow, i.Oldest = 0, 2700*time.Millisecond }),
+			want:     "QP 0x18f2 on mlx5_0 (rank 337): sends not completed, the oldest for 2.7 s." + why,
+		},
 		"silent": {
 			incident: slowOnly(func(i *incident.Incident) {
 				i.Slow, i.Idle, i.Queues = 0, 1400*time.Millisecond, incident.List[verbs.QueueID]{}

@@ -9,30 +9,40 @@ import (
 	"time"
 )
 
-// iterationLine is a line of the report that -U asks for: number, microseconds.
+// iterationLine is a line of the report that -U and -C ask for: number, cycles.
 var iterationLine = regexp.MustCompile(`^(\d+), ([0-9.e+-]+)$`)
 
-// Iterations reads the per-iteration report of a latency test (-U). Perftest
-// prints the time between the posts of neighbouring iterations, so there is one
-// value less than iterations, halved for ping-pongs and whole for reads.
-func Iterations(output string) ([]time.Duration, error) {
+// inCycles heads that report.
+const inCycles = "#, cycles"
+
+// Iterations reads the per-iteration report of a latency test (-U -C), on a machine
+// whose clock makes so many cycles in a microsecond. Perftest prints the time between
+// the posts of neighbouring iterations, so there is one value less than iterations,
+// halved for ping-pongs and whole for reads.
+func Iterations(output string, perMicrosecond float64) ([]time.Duration, error) {
+	if !strings.Contains(output, inCycles) {
+		return nil, fmt.Errorf("no per-iteration report in cycles in the output of %d bytes: were -U and -C given?", len(output))
+	}
+	if perMicrosecond < 1 {
+		return nil, fmt.Errorf("a clock with %v cycles in a microsecond", perMicrosecond)
+	}
 	var found []time.Duration
 	for line := range strings.Lines(output) {
 		m := iterationLine.FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil {
 			continue
 		}
-		micros, err := strconv.ParseFloat(m[2], 64)
-		if err != nil || micros < 0 || micros > float64(time.Hour/time.Microsecond) {
-			return nil, fmt.Errorf("perftest reports an iteration of %q us", m[2])
+		cycles, err := strconv.ParseFloat(m[2], 64)
+		if err != nil || cycles < 0 || cycles/perMicrosecond > float64(time.Hour/time.Microsecond) {
+			return nil, fmt.Errorf("perftest reports an iteration of %q cycles", m[2])
 		}
 		if m[1] != strconv.Itoa(len(found)+1) {
 			return nil, fmt.Errorf("perftest's report is torn: iteration %s follows %d", m[1], len(found))
 		}
-		found = append(found, time.Duration(micros*float64(time.Microsecond)))
+		found = append(found, time.Duration(cycles/perMicrosecond*float64(time.Microsecond)))
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("no per-iteration report in the output of %d bytes: was -U given?", len(output))
+		return nil, fmt.Errorf("no per-iteration report in the output of %d bytes", len(output))
 	}
 	return found, nil
 }

@@ -75,23 +75,29 @@ func TestSignaledFollowsThePostingLoop(t *testing.T) {
 }
 
 func TestIterations(t *testing.T) {
-	out := " #bytes\n#, usec\n1, 190.5\n2, 1e+03\n3, 0.25\n---\n 2  4  1.0\n"
-	got, err := Iterations(out)
+	out := " #bytes\n#, cycles\n1, 381000\n2, 2e+06\n3, 500\n---\n 2  4  1.0\n"
+	got, err := Iterations(out, 2000)
 	want := []time.Duration{190500 * time.Nanosecond, time.Millisecond, 250 * time.Nanosecond}
 	if err != nil || len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
 		t.Fatalf("got %v, %v; want %v", got, err, want)
 	}
 	for _, bad := range []string{"", "nothing here\n", "2, 5\n", "1, 5\n3, 6\n", "1, -\n", "1, 1e300\n"} {
-		if got, err := Iterations(bad); err == nil {
+		if got, err := Iterations("#, cycles\n"+bad, 2000); err == nil {
 			t.Errorf("%q: %v, no error", bad, got)
 		}
+	}
+	if got, err := Iterations(strings.Replace(out, "cycles", "usec", 1), 2000); err == nil {
+		t.Errorf("microseconds read as cycles: %v", got)
+	}
+	if got, err := Iterations(out, 0); err == nil {
+		t.Errorf("a clock that stands: %v", got)
 	}
 }
 
 func FuzzIterations(f *testing.F) {
-	f.Add("#, usec\n1, 2.5\n2, 3\n")
+	f.Add("#, cycles\n1, 2.5e+06\n2, 3\n")
 	f.Fuzz(func(t *testing.T, s string) {
-		values, err := Iterations(s)
+		values, err := Iterations(s, 2000)
 		if err == nil && len(values) == 0 {
 			t.Fatal("neither values nor an error")
 		}
@@ -114,7 +120,7 @@ func TestQuantile(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	r := Run{Tool: ReadLatency, Iterations: 10, Size: 64, Port: 7}
-	if got := strings.Join(r.Arguments("rxa", 1, "10.9.0.2"), " "); got != "ib_read_lat -d rxa -x 1 -F -n 10 -s 64 -U -p 7 10.9.0.2" {
+	if got := strings.Join(r.Arguments("rxa", 1, "10.9.0.2"), " "); got != "ib_read_lat -d rxa -x 1 -F -n 10 -s 64 -U -C -p 7 10.9.0.2" {
 		t.Error(got)
 	}
 	r = Run{Tool: WriteBandwidth, Iterations: 10, Size: 64}

@@ -101,8 +101,9 @@ func (r Run) signaled() uint64 {
 }
 
 // Arguments returns the command line of a side; peer is the server's address
-// for the client and "" for the server. Reports are per iteration and unsorted
-// where the tool has them.
+// for the client and "" for the server. Reports are per iteration, unsorted and in
+// cycles where the tool has them: what perftest makes of cycles may be off by a tenth,
+// as it calibrates its clock in a millisecond.
 func (r Run) Arguments(device string, gidIndex int, peer string) []string {
 	args := []string{
 		string(r.Tool), "-d", device, "-x", fmt.Sprint(gidIndex), "-F",
@@ -110,7 +111,7 @@ func (r Run) Arguments(device string, gidIndex int, peer string) []string {
 	}
 	switch r.Tool {
 	case WriteLatency, SendLatency, ReadLatency:
-		args = append(args, "-U")
+		args = append(args, "-U", "-C")
 	}
 	if r.Events {
 		args = append(args, "-e")

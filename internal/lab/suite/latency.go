@@ -57,11 +57,11 @@ func readLatency(ctx context.Context, g *Guest, m mode) (string, error) {
 // latencyAgrees measures once.
 func (g *Guest) latencyAgrees(ctx context.Context, c *collector) (string, error) {
 	r := perftest.Run{Tool: perftest.ReadLatency, Iterations: 1500, Size: 64}
-	output, err := g.timed(ctx, c, r)
+	output, err := g.runPair(ctx, r)
 	if err != nil {
 		return "", err
 	}
-	theirs, err := perftest.Iterations(output)
+	theirs, err := iterations(output)
 	if err != nil {
 		return "", err
 	}
@@ -73,21 +73,6 @@ func (g *Guest) latencyAgrees(ctx context.Context, c *collector) (string, error)
 	p50, err50 := sameQuantile(&ours, theirs, 0.50)
 	p99, err99 := sameQuantile(&ours, theirs, 0.99)
 	return p50 + "; " + p99, errors.Join(err50, err99, c.observes(ctx))
-}
-
-// timed runs a client and returns its output. The test begins anew when perftest
-// could not calibrate its clock.
-func (g *Guest) timed(ctx context.Context, c *collector, r perftest.Run) (string, error) {
-	for range mostTries {
-		output, err := g.runPair(ctx, r)
-		if err != nil || !perftest.Uncalibrated(output) {
-			return output, err
-		}
-		if err := c.mark(ctx, g.worked()); err != nil {
-			return "", err
-		}
-	}
-	return "", uncalibrated(r)
 }
 
 var (

@@ -146,11 +146,11 @@ func healthyRun() perftest.Run {
 func (g *Guest) noneSeemsSlow(ctx context.Context, c *collector) (string, error) {
 	var busy error
 	for range attempts {
-		output, err := g.timed(ctx, c, healthyRun())
+		output, err := g.runPair(ctx, healthyRun())
 		if err != nil {
 			return "", err
 		}
-		theirs, err := perftest.Iterations(output)
+		theirs, err := iterations(output)
 		if err != nil {
 			return "", err
 		}
@@ -177,12 +177,11 @@ func (g *Guest) noneSeemsSlow(ctx context.Context, c *collector) (string, error)
 var errAllSlow = errors.New("most requests are slow over a healthy wire")
 
 // accountedFor checks that no more spans are slow than iterations of the client. Each
-// of those encloses our request, but for the last, which is not reported; the clock of
-// perftest may be off by a twentieth.
+// of those encloses our request, but for the last, which is not reported.
 func accountedFor(spans []otlp.Span, theirs []time.Duration) (string, error) {
 	slow := 0
 	for _, t := range theirs {
-		if t >= threshold-threshold/20 {
+		if t >= threshold {
 			slow++
 		}
 	}

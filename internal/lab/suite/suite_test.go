@@ -403,3 +403,15 @@ func TestExpectedRegions(t *testing.T) {
 		}
 	}
 }
+
+func TestCyclesPerMicrosecond(t *testing.T) {
+	got, err := cyclesPerMicrosecond("processor\t: 0\nmodel name\t: QEMU Virtual CPU\ncpu MHz\t\t: 2095.076\nprocessor\t: 1\ncpu MHz\t\t: 1\n")
+	if err != nil || got != 2095.076 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, bad := range []string{"", "cpu MHz\n", "cpu MHz : fast\n", "cpu MHz max : 3000\n"} {
+		if got, err := cyclesPerMicrosecond(bad); err == nil {
+			t.Errorf("%q: %v, no error", bad, got)
+		}
+	}
+}
