@@ -28,7 +28,7 @@ func TestDeadGuestIsReported(t *testing.T) {
 	dies(t, cache, Machine{Kernel: line, Command: "echo c >/proc/sysrq-trigger; sleep 600", Timeout: 5 * time.Minute},
 		"before the command ended", "sysrq triggered crash")
 	// As long as a boot may take on this machine, by the one before, and not for minutes.
-	limit := (30*time.Second + 4*time.Since(begin)).Truncate(time.Second)
+	limit := (10*time.Second + 4*time.Since(begin)).Truncate(time.Second)
 	dies(t, cache, Machine{Kernel: line, Command: "echo waiting >/dev/console; sleep 1200", Timeout: limit},
 		"no end within "+limit.String(), "waiting")
 }
