@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/config/configopaque"
+	"go.opentelemetry.io/collector/confmap"
 
 	"github.com/rdmaradar/rdmaradar/internal/radar"
 )
@@ -54,10 +55,32 @@ func createDefaultConfig() component.Config {
 	return &Config{HTTP: server}
 }
 
+// Unmarshal refuses keys that nobody knows. The server's own leaves them to what it is a
+// part of, and that is all that would tell a misspelt "tls" or "auth" from none.
+func (c *Config) Unmarshal(conf *confmap.Conf) error {
+	type server confighttp.ServerConfig
+	known := struct {
+		Server       server              `mapstructure:",squash"`
+		Token        configopaque.String `mapstructure:"token"`
+		AllowedHosts []string            `mapstructure:"allowed_hosts"`
+		Socket       string              `mapstructure:"socket"`
+	}{}
+	if err := conf.Unmarshal(&known); err != nil {
+		return err
+	}
+	return conf.Unmarshal(c)
+}
+
 // Validate tells which key is wrong and what to do about it.
 func (c *Config) Validate() error {
 	if c.HTTP.NetAddr.Endpoint == "" {
 		return fmt.Errorf("endpoint is empty: set it to an address such as %s", defaultEndpoint)
+	}
+	if c.onSocket() && !filepath.IsAbs(c.HTTP.NetAddr.Endpoint) {
+		return fmt.Errorf("endpoint is %q: with transport unix, set it to an absolute path", c.HTTP.NetAddr.Endpoint)
+	}
+	if !isStream(c.HTTP.NetAddr.Transport) {
+		return fmt.Errorf("transport is %q: set it to tcp, tcp4, tcp6 or unix", c.HTTP.NetAddr.Transport)
 	}
 	if !c.onSocket() && !isAddress(c.HTTP.NetAddr.Endpoint) {
 		return fmt.Errorf("endpoint is %q: set it to a host and a port up to 65535, without scheme, such as %s",
@@ -80,6 +103,16 @@ func (c *Config) Validate() error {
 
 // onSocket reports whether the endpoint is the path of a socket.
 func (c *Config) onSocket() bool { return c.HTTP.NetAddr.Transport == confignet.TransportTypeUnix }
+
+// isStream reports whether HTTP can be served on a transport.
+func isStream(transport confignet.TransportType) bool {
+	switch transport {
+	case "", confignet.TransportTypeTCP, confignet.TransportTypeTCP4, confignet.TransportTypeTCP6, confignet.TransportTypeUnix:
+		return true
+	default:
+		return false
+	}
+}
 
 // isAddress reports whether an endpoint is a host, which may be empty, and a port.
 func isAddress(endpoint string) bool {

@@ -50,3 +50,35 @@ func TestHeadersAreBounded(t *testing.T) {
 	answer, _ := io.ReadAll(large) // It may be reset, since not all was read.
 	assert.Contains(t, string(answer), "431 Request Header Fields Too Large")
 }
+
+// Nothing of a body is waited for, kept or decoded: whoever is refused is so at once, and
+// who may look needs none.
+func TestBodiesAreNotRead(t *testing.T) {
+	s := serve(t, func(cfg *Config) { cfg.HTTP.ReadTimeout = time.Hour })
+	for request, status := range map[string]string{
+		"POST / HTTP/1.1\r\nHost: evil.example":                           "421 Misdirected Request",
+		"POST / HTTP/1.1\r\nHost: localhost":                              "403 Forbidden",
+		"POST /" + testToken + "/view HTTP/1.1\r\nHost: localhost":        "405 Method Not Allowed",
+		"GET /" + testToken + "/view HTTP/1.1\r\nHost: localhost":         "200 OK",
+		"GET /" + testToken + "/no-such-file HTTP/1.1\r\nHost: localhost": "404 Not Found",
+	} {
+		asking := s.say(request + "\r\nContent-Encoding: snappy\r\nContent-Length: 19000000\r\n\r\n")
+		require.NoError(t, asking.SetReadDeadline(time.Now().Add(20*time.Second)))
+		line := make([]byte, len("HTTP/1.1 ")+len(status))
+		_, err := io.ReadFull(asking, line)
+		require.NoError(t, err, request)
+		assert.Equal(t, "HTTP/1.1 "+status, string(line), request)
+	}
+}
+
+// Who is refused does not keep one of the connections, which would keep others out.
+func TestRefusedConnectionsEnd(t *testing.T) {
+	s := serve(t, nil)
+	for _, request := range []string{"GET / HTTP/1.1\r\nHost: evil.example", "GET / HTTP/1.1\r\nHost: localhost", "PUT /" + testToken + "/ HTTP/1.1\r\nHost: localhost"} {
+		asking := s.say(request + "\r\n\r\n")
+		require.NoError(t, asking.SetReadDeadline(time.Now().Add(20*time.Second)))
+		answer, err := io.ReadAll(asking)
+		require.NoError(t, err, request)
+		assert.Contains(t, string(answer), "Connection: close", request)
+	}
+}

@@ -2,7 +2,6 @@ package rdmaradarextension
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -98,17 +97,20 @@ func (e *radarExtension) open(ctx context.Context, pages http.Handler, host comp
 	if err != nil {
 		return err
 	}
+	if e.cfg.onSocket() {
+		listener = ownedAt(e.cfg.HTTP.NetAddr.Endpoint, listener)
+	}
 	telemetry := e.settings.TelemetrySettings
 	// Spans of the server would carry the path, and in it the token.
 	telemetry.TracerProvider = tracenoop.NewTracerProvider()
 	// Its metrics would carry each name by which it was asked for, also by those whom
 	// it refuses.
 	telemetry.MeterProvider = metricnoop.NewMeterProvider()
-	handler := newHandler(e.token, hostsOf(e.cfg), pages)
-	server, err := e.cfg.HTTP.ToServer(ctx, host.GetExtensions(), telemetry, handler)
+	server, err := e.cfg.HTTP.ToServer(ctx, host.GetExtensions(), telemetry, http.StripPrefix("/"+e.token, pages))
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	server.Handler = &guard{token: e.token, hosts: hostsOf(e.cfg), next: server.Handler}
 	e.serve(server, listener, host)
 	e.settings.Logger.Info("The radar page is served; its URL is a secret.", e.where(listener.Addr())...)
 	return nil
@@ -116,11 +118,12 @@ func (e *radarExtension) open(ctx context.Context, pages http.Handler, host comp
 
 // openLater tries again until the port is free. Anybody on the node may listen on a port:
 // that must not keep the collector from its work. Whoever did so meanwhile may have been
-// asked for the page by somebody who knew the token, which is another one from now on.
+// asked for the page by somebody who knew the token, which is another one from now on, also
+// after a reload.
 func (e *radarExtension) openLater(ctx context.Context, pages http.Handler, host component.Host) {
 	again := time.NewTicker(openAgain)
 	defer again.Stop()
-	e.token = rand.Text()
+	e.token = processSecret.renew()
 	for {
 		select {
 		case <-ctx.Done():
@@ -152,12 +155,14 @@ func (e *radarExtension) cannotListen(err error) error {
 	if network := (*net.OpError)(nil); !errors.As(err, &network) {
 		return fmt.Errorf("set up the server of the radar page: %w", err)
 	}
-	another := "port"
-	if e.cfg.onSocket() {
-		another = "path"
+	remedy := "set endpoint to an address of this node, or remove the extension"
+	switch {
+	case e.cfg.onSocket():
+		remedy = "free it, set endpoint to another path, or remove the extension"
+	case errors.Is(err, syscall.EADDRINUSE):
+		remedy = "free it, set endpoint to another port, or remove the extension"
 	}
-	return fmt.Errorf("listen on endpoint %s for the radar page: %w; free it, set endpoint to another %s, or remove the extension",
-		e.cfg.HTTP.NetAddr.Endpoint, err, another)
+	return fmt.Errorf("listen on endpoint %s for the radar page: %w; %s", e.cfg.HTTP.NetAddr.Endpoint, err, remedy)
 }
 
 // where tells where the page is. The port is that of the listener: 0 in the

@@ -25,7 +25,6 @@ import (
 	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
-	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -186,6 +185,14 @@ func TestNothingWithoutToken(t *testing.T) {
 		assert.Contains(t, got.body, "log of the collector", path)
 	}
 	assert.Equal(t, http.StatusMovedPermanently, s.ask(http.MethodGet, s.origin()+testToken, "").status)
+}
+
+// What would be redirected to where it leads would lose the token on the way.
+func TestRoundaboutPathsLeadNowhere(t *testing.T) {
+	s := serve(t, nil)
+	for _, path := range []string{testToken + "//view", testToken + "%2fview", testToken + "/./view", testToken + "/../view", "%30" + testToken[1:] + "/view"} {
+		assert.Equal(t, http.StatusNotFound, s.ask(http.MethodGet, s.origin()+path, "").status, path)
+	}
 }
 
 func TestForeignHostsGetNothing(t *testing.T) {
@@ -506,16 +513,35 @@ func TestCertificateThatIsMissing(t *testing.T) {
 	assert.NotContains(t, err.Error(), "another port")
 }
 
+// The collector makes its factories anew for each reload.
 func TestTokenIsRandomAndOutlivesAReload(t *testing.T) {
-	token := func(factory extension.Factory) string {
-		created, err := factory.Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), createDefaultConfig())
+	token := func() string {
+		created, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), createDefaultConfig())
 		require.NoError(t, err)
 		return created.(*radarExtension).token
 	}
-	one, other := NewFactory(), NewFactory()
-	assert.True(t, isToken(token(one)))
-	assert.Equal(t, token(one), token(one))
-	assert.NotEqual(t, token(one), token(other))
+	first := token()
+	assert.True(t, isToken(first))
+	assert.Equal(t, first, token())
+	assert.NotEqual(t, first, processSecret.renew(), "who had the port may know it")
+	assert.NotEqual(t, first, token())
+	assert.NotEqual(t, new(secret).get(), new(secret).get())
+}
+
+// Keys that nobody knows are refused, also of the server and of what is in it: with a
+// misspelt "tls" the page would be there without.
+func TestMisspeltKeys(t *testing.T) {
+	for name, conf := range map[string]map[string]any{
+		"allowed_host": {"allowed_host": []string{"node-1"}},
+		"tsl":          {"tsl": map[string]any{"cert_file": "radar.pem"}},
+		"cert_fil":     {"tls": map[string]any{"cert_fil": "radar.pem"}},
+		"authentic":    {"auth": map[string]any{"authentic": "basicauth"}},
+		"endpoin":      {"endpoin": "localhost:1"},
+	} {
+		err := confmap.NewFromStringMap(conf).Unmarshal(createDefaultConfig())
+		assert.ErrorContains(t, err, name)
+		assert.ErrorContains(t, err, "invalid keys")
+	}
 }
 
 func TestConfig(t *testing.T) {
@@ -535,6 +561,9 @@ func TestConfig(t *testing.T) {
 		"no path":       {map[string]any{"socket": "radar.sock"}, "set it to an absolute path of at most 107 bytes"},
 		"long path":     {map[string]any{"socket": "/" + strings.Repeat("a", 107)}, "set it to an absolute path of at most 107 bytes"},
 		"socket":        {map[string]any{"transport": "unix", "endpoint": "/run/radar.sock"}, ""},
+		"no path of it": {map[string]any{"transport": "unix"}, "with transport unix, set it to an absolute path"},
+		"no stream":     {map[string]any{"transport": "udp"}, `transport is "udp": set it to tcp`},
+		"packets":       {map[string]any{"transport": "unixgram", "endpoint": "/run/radar.sock"}, "set it to tcp, tcp4, tcp6 or unix"},
 		"short token":   {map[string]any{"token": "secret"}, "token is too short"},
 		"slash":         {map[string]any{"token": "abcdefgh/ijklmnop"}, "token is too short or has other characters"},
 		"host and port": {map[string]any{"allowed_hosts": []string{"node-1:443"}}, `allowed_hosts has "node-1:443"`},

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"path"
 	"strings"
 )
 
@@ -18,11 +20,12 @@ var web embed.FS
 const securityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// handler answers who names this host and knows the token.
-type handler struct {
+// guard lets through who names this host, knows the token and only reads. It comes before
+// what the collector puts around a handler: nothing of a request is decoded for others.
+type guard struct {
 	token string
 	hosts map[string]bool
-	pages http.Handler
+	next  http.Handler
 }
 
 // newPages returns the page, its view and its stream.
@@ -39,41 +42,62 @@ func newPages(s *source) http.Handler {
 	return pages
 }
 
-// newHandler returns a handler for requests whose Host is one of hosts and whose
-// path begins with the token.
-func newHandler(token string, hosts map[string]bool, pages http.Handler) http.Handler {
-	return &handler{token: token, hosts: hosts, pages: http.StripPrefix("/"+token, pages)}
-}
-
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setSecurityHeaders(w.Header())
 	switch {
-	case !h.hosts[hostOf(r.Host)]:
+	case !g.hosts[hostOf(r.Host)]:
 		// A page of another site that has its name lead here would otherwise read this
 		// one (DNS rebinding).
-		http.Error(w, "this name is not one of the radar page: use localhost, or add it to allowed_hosts of rdma_radar", http.StatusMisdirectedRequest)
-	case !h.hasToken(r.URL.Path):
-		http.Error(w, "the address of the radar page, with its token, is in the log of the collector", http.StatusForbidden)
+		refuse(w, "this name is not one of the radar page: use localhost, or add it to allowed_hosts of rdma_radar", http.StatusMisdirectedRequest)
+	case !g.hasToken(r.URL.Path):
+		refuse(w, "the address of the radar page, with its token, is in the log of the collector", http.StatusForbidden)
 	case !onlyReads(r.Method):
 		refuseMethod(w)
-	case r.URL.Path == "/"+h.token:
-		http.Redirect(w, r, "/"+h.token+"/", http.StatusMovedPermanently)
+	case r.URL.Path == "/"+g.token:
+		http.Redirect(w, r, "/"+g.token+"/", http.StatusMovedPermanently)
+	case !isPlain(r.URL):
+		// It would be redirected to where it leads without the token.
+		http.NotFound(w, r)
 	default:
-		h.pages.ServeHTTP(w, r)
+		g.next.ServeHTTP(w, withoutBody(r))
 	}
+}
+
+// refuse ends the connection as well: there are only so many, and anybody on the node may
+// hold them.
+func refuse(w http.ResponseWriter, why string, status int) {
+	w.Header().Set("Connection", "close")
+	http.Error(w, why, status)
+}
+
+// isPlain reports whether a path is the shortest that leads where it does.
+func isPlain(u *url.URL) bool {
+	return u.RawPath == "" && (path.Clean(u.Path) == u.Path || path.Clean(u.Path)+"/" == u.Path)
+}
+
+// withoutBody is the request without the body, which nobody needs and somebody would
+// decode.
+func withoutBody(r *http.Request) *http.Request {
+	if r.Body == nil || r.Body == http.NoBody {
+		return r
+	}
+	bare := r.Clone(r.Context())
+	bare.Body, bare.ContentLength = http.NoBody, 0
+	bare.Header.Del("Content-Encoding")
+	return bare
 }
 
 func onlyReads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 func refuseMethod(w http.ResponseWriter) {
 	w.Header().Set("Allow", "GET, HEAD")
-	http.Error(w, "the radar page can be read, not changed", http.StatusMethodNotAllowed)
+	refuse(w, "the radar page can be read, not changed", http.StatusMethodNotAllowed)
 }
 
 // hasToken compares in a time that does not tell how much of the token was right.
-func (h *handler) hasToken(path string) bool {
+func (g *guard) hasToken(path string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return subtle.ConstantTimeCompare([]byte(first), []byte(h.token)) == 1
+	return subtle.ConstantTimeCompare([]byte(first), []byte(g.token)) == 1
 }
 
 func setSecurityHeaders(to http.Header) {

@@ -66,6 +66,7 @@ func listenSocket(ctx context.Context, path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on socket %s: %w; %s", path, err, remedyFor(err, path))
 	}
+	listener = ownedAt(path, listener)
 	// The umask of the process may have closed it to the group as well.
 	if err := os.Chmod(path, socketMode); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the socket to the group: %w", err), listener.Close())

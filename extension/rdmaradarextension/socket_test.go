@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -88,6 +89,25 @@ func TestSocketIsRemovedAtTheEnd(t *testing.T) {
 	require.FileExists(t, path)
 	require.NoError(t, s.Shutdown(t.Context()))
 	assert.NoFileExists(t, path)
+}
+
+// It is left where another collector has made its own there since.
+func TestSocketOfAnotherIsLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "radar.sock")
+	for name, where := range map[string]func(*Config){
+		"beside the page": func(cfg *Config) { cfg.Socket = path },
+		"the page's own": func(cfg *Config) {
+			cfg.HTTP.NetAddr.Transport, cfg.HTTP.NetAddr.Endpoint = confignet.TransportTypeUnix, path
+		},
+	} {
+		first := serve(t, where)
+		require.NoError(t, os.Remove(path), name)
+		second := serve(t, where)
+		require.NoError(t, first.Shutdown(t.Context()), name)
+		assert.FileExists(t, path, name)
+		require.NoError(t, second.Shutdown(t.Context()), name)
+		assert.NoFileExists(t, path, name)
+	}
 }
 
 // The page is served all the same, and the log says what to do about the socket.
