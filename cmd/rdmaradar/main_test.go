@@ -123,6 +123,10 @@ func TestTopOnceThatSeesNothing(t *testing.T) {
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, said, "rdmaradar: Nothing is traced on this node: needs CAP_BPF and CAP_PERFMON")
 	assert.Contains(t, text, `"phase": "failed"`)
+	text, said, status = run(t, "top", "--once", "--socket", socket)
+	assert.Equal(t, exitFailed, status)
+	assert.Equal(t, "rdmaradar: Nothing is traced on this node: needs CAP_BPF and CAP_PERFMON\n", said)
+	assert.Empty(t, text, "people read it once")
 }
 
 // The health check of a collector, on a port beside that of its page, is no radar.
@@ -200,6 +204,8 @@ func TestUsage(t *testing.T) {
 		"iterations":    {[]string{"top", "-n", "-1"}, "set it to 0 or more"},
 		"sort":          {[]string{"top", "--sort", "colour"}, `no order "colour"`},
 		"url":           {[]string{"top", "--once", "--url", "localhost"}, "is not the address of a radar page"},
+		"empty socket":  {[]string{"top", "--once", "--socket", ""}, "--socket is empty"},
+		"no socket":     {[]string{"doctor", "--node-health", "--socket", ""}, "--socket is empty"},
 		"both":          {[]string{"top", "--url", "http://a/", "--socket", "/b"}, "[socket url]"},
 	} {
 		_, said, status := run(t, test.arguments...)
