@@ -74,6 +74,7 @@ func (f *doctorFlags) run(ctx context.Context, out io.Writer) error {
 	case f.look:
 		return lookAtHealth(ctx, client, out)
 	case f.health:
+		hurry()
 		return nodeHealth(ctx, f.lookCommand(), out)
 	}
 	ctx, cancel := context.WithTimeout(ctx, diagnosis)
