@@ -206,6 +206,8 @@ func TestUsage(t *testing.T) {
 		"url":           {[]string{"top", "--once", "--url", "localhost"}, "is not the address of a radar page"},
 		"empty socket":  {[]string{"top", "--once", "--socket", ""}, "--socket is empty"},
 		"no socket":     {[]string{"doctor", "--node-health", "--socket", ""}, "--socket is empty"},
+		"devices":       {[]string{"doctor", "--node-health", "--devices", "-1"}, "set it to 0 or more"},
+		"no health":     {[]string{"doctor", "--devices", "8"}, "goes with --node-health"},
 		"both":          {[]string{"top", "--url", "http://a/", "--socket", "/b"}, "[socket url]"},
 	} {
 		_, said, status := run(t, test.arguments...)

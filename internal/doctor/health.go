@@ -35,12 +35,14 @@ const (
 // Nor is it for settings such as ACS, which all nodes of a fleet have alike, for a port
 // that is slower than another, or for a link that may be saving power. Where nothing can
 // be seen of devices, or not in time though no driver holds who looks, that is an error.
-func (s *System) CheckHealth(ctx context.Context) (Health, error) {
+// Fewer RDMA devices than the least are a fault: a NIC without its driver makes none.
+func (s *System) CheckHealth(ctx context.Context, least int) (Health, error) {
 	if !s.exists("sys/class") {
 		return Health{}, errors.New("no sysfs is mounted at /sys, in which devices are: run this on the host, or mount it")
 	}
 	report := Run(ctx, []Check{
-		{devicesName, s.checkPorts}, {pcieName, s.checkLanes}, {"collector", func(ctx context.Context) []Finding { return tracedShortly(s.collector.Tracing(ctx)) }},
+		{devicesName, func(ctx context.Context) []Finding { return append(s.checkPorts(ctx), s.tooFew(least)...) }},
+		{pcieName, s.checkLanes}, {"collector", func(ctx context.Context) []Finding { return tracedShortly(s.collector.Tracing(ctx)) }},
 	})
 	return judgeHealth(&report, s.held)
 }
