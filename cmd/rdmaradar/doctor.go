@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,8 @@ type doctorFlags struct {
 	where  collectorFlags
 	output string
 	health bool
+	// least is how many RDMA devices a healthy node has at the least.
+	least int
 	// look is set in the process that looks at the health.
 	look bool
 }
@@ -51,6 +54,7 @@ Exit status: 0 all is well, 1 there are warnings or something could not be looke
 	f.where.add(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	cmd.Flags().BoolVar(&f.health, "node-health", false, "say in one line and the exit status whether devices, ports and PCIe links are well; ends within 2 s")
+	cmd.Flags().IntVar(&f.least, "devices", 0, "with --node-health: RDMA devices that the node has; with fewer it is not healthy")
 	cmd.Flags().BoolVar(&f.look, lookFlag, false, "")
 	_ = cmd.Flags().MarkHidden(lookFlag) // There is such a flag.
 	return cmd
@@ -59,12 +63,23 @@ Exit status: 0 all is well, 1 there are warnings or something could not be looke
 // lookFlag is that of the process that --node-health starts.
 const lookFlag = "look"
 
-func (f *doctorFlags) run(ctx context.Context, out io.Writer) error {
+func (f *doctorFlags) check() error {
 	switch {
 	case f.output != "text" && f.output != "json":
-		return usage(fmt.Errorf("--output is %q: set it to text or json", f.output))
+		return fmt.Errorf("--output is %q: set it to text or json", f.output)
 	case f.output == "json" && f.health:
-		return usage(errors.New("--node-health prints one line of text: leave --output out"))
+		return errors.New("--node-health prints one line of text: leave --output out")
+	case f.least < 0:
+		return fmt.Errorf("--devices is %d: set it to 0 or more", f.least)
+	case f.least > 0 && !f.health && !f.look:
+		return errors.New("--devices goes with --node-health")
+	}
+	return nil
+}
+
+func (f *doctorFlags) run(ctx context.Context, out io.Writer) error {
+	if err := f.check(); err != nil {
+		return usage(err)
 	}
 	client, err := f.where.client()
 	if err != nil {
@@ -72,8 +87,9 @@ func (f *doctorFlags) run(ctx context.Context, out io.Writer) error {
 	}
 	switch {
 	case f.look:
-		return lookAtHealth(ctx, client, out)
+		return lookAtHealth(ctx, client, f.least, out)
 	case f.health:
+		hurry()
 		return nodeHealth(ctx, f.lookCommand(), out)
 	}
 	ctx, cancel := context.WithTimeout(ctx, diagnosis)
@@ -91,10 +107,11 @@ func (f *doctorFlags) run(ctx context.Context, out io.Writer) error {
 
 // lookCommand is this command, to look at the health itself.
 func (f *doctorFlags) lookCommand() *exec.Cmd {
-	arguments := []string{"doctor", "--" + lookFlag, "--socket", f.where.socket}
+	where := []string{"--socket", f.where.socket}
 	if f.where.url != "" {
-		arguments = []string{"doctor", "--" + lookFlag, "--url", f.where.url}
+		where = []string{"--url", f.where.url}
 	}
+	arguments := append([]string{"doctor", "--" + lookFlag, "--devices", strconv.Itoa(f.least)}, where...)
 	return exec.Command("/proc/self/exe", arguments...)
 }
 

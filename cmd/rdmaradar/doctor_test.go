@@ -56,6 +56,13 @@ func TestNodeHealth(t *testing.T) {
 	assert.Contains(t, said, "leave --output out")
 }
 
+// No node has as many devices, and who looks is told how many it is to have.
+func TestNodeHealthOfTooFewDevices(t *testing.T) {
+	text, said, status := run(t, "doctor", "--node-health", "--devices", "100000", "--socket", filepath.Join(t.TempDir(), "no.sock"))
+	assert.Equal(t, exitUnhealthy, status, said)
+	assert.Regexp(t, "^not healthy: .*the kernel lists [0-9]+ RDMA devices? of 100000", text)
+}
+
 // Who looks may hang for ever, before or after its line.
 func TestNodeHealthWaitsForNobody(t *testing.T) {
 	const noLine = "who looks printed no line"

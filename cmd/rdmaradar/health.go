@@ -43,10 +43,10 @@ var (
 )
 
 // lookAtHealth prints the line, none where it sees nothing. It is run in a process of its own.
-func lookAtHealth(ctx context.Context, collector doctor.Collector, out io.Writer) error {
+func lookAtHealth(ctx context.Context, collector doctor.Collector, least int, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	health, err := doctor.New(ctx, collector).CheckHealth(ctx)
+	health, err := doctor.New(ctx, collector).CheckHealth(ctx, least)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,6 +123,27 @@ func TestTopOnceThatSeesNothing(t *testing.T) {
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, said, "rdmaradar: Nothing is traced on this node: needs CAP_BPF and CAP_PERFMON")
 	assert.Contains(t, text, `"phase": "failed"`)
+	text, said, status = run(t, "top", "--once", "--socket", socket)
+	assert.Equal(t, exitFailed, status)
+	assert.Equal(t, "rdmaradar: Nothing is traced on this node: needs CAP_BPF and CAP_PERFMON\n", said)
+	assert.Empty(t, text, "people read it once")
+}
+
+// The health check of a collector, on a port beside that of its page, is no radar.
+func TestWhoIsNoRadar(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"status":"Server available"}`))
+	}))
+	defer server.Close()
+	text, said, status := run(t, "top", "--once", "--url", server.URL)
+	assert.Equal(t, exitFailed, status)
+	assert.Empty(t, text)
+	assert.Contains(t, said, "is no view of a radar")
+	text, _, status = run(t, "doctor", "--url", server.URL)
+	assert.NotZero(t, status)
+	assert.Contains(t, text, "warning  collector")
+	text, _, _ = run(t, "doctor", "--node-health", "--url", server.URL)
+	assert.NotContains(t, text, "traced")
 }
 
 func TestTopWithoutCollector(t *testing.T) {
@@ -182,6 +204,10 @@ func TestUsage(t *testing.T) {
 		"iterations":    {[]string{"top", "-n", "-1"}, "set it to 0 or more"},
 		"sort":          {[]string{"top", "--sort", "colour"}, `no order "colour"`},
 		"url":           {[]string{"top", "--once", "--url", "localhost"}, "is not the address of a radar page"},
+		"empty socket":  {[]string{"top", "--once", "--socket", ""}, "--socket is empty"},
+		"no socket":     {[]string{"doctor", "--node-health", "--socket", ""}, "--socket is empty"},
+		"devices":       {[]string{"doctor", "--node-health", "--devices", "-1"}, "set it to 0 or more"},
+		"no health":     {[]string{"doctor", "--devices", "8"}, "goes with --node-health"},
 		"both":          {[]string{"top", "--url", "http://a/", "--socket", "/b"}, "[socket url]"},
 	} {
 		_, said, status := run(t, test.arguments...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
 	"github.com/rdmaradar/rdmaradar/cmd/rdmaradar/internal/top"
@@ -39,7 +39,10 @@ func (f *collectorFlags) add(to *cobra.Command) {
 }
 
 func (f *collectorFlags) client() (*radarclient.Client, error) {
-	if f.url == "" {
+	switch {
+	case f.url == "" && f.socket == "":
+		return nil, usage(errors.New("--socket is empty: set it to the key socket of rdma_radar, or leave it out"))
+	case f.url == "":
 		return radarclient.OnSocket(f.socket), nil
 	}
 	client, err := radarclient.AtURL(f.url)
@@ -109,27 +112,27 @@ func (f *topFlags) run(ctx context.Context, out io.Writer) error {
 	if f.once {
 		return f.runOnce(ctx, client, out)
 	}
-	if !term.IsTerminal(os.Stdout.Fd()) || !term.IsTerminal(os.Stdin.Fd()) {
-		return usage(errors.New("standard input or output is no terminal: use --once"))
+	if err := top.CheckTerminal(os.Stdin, os.Stdout, os.Getenv("TERM")); err != nil {
+		return usage(err)
 	}
 	return top.Live(ctx, client, top.LiveOptions{
 		Options: f.rows, Delay: time.Duration(f.delay * float64(time.Second)), Times: f.times,
 	})
 }
 
-// runOnce prints what can be seen also where that is nothing: a script then has the
-// reason in both.
+// runOnce prints what can be seen. Where that is nothing the error has the reason, and a
+// table would have no more; a script gets its document.
 func (f *topFlags) runOnce(ctx context.Context, client *radarclient.Client, out io.Writer) error {
 	view, err := client.View(ctx)
 	if err != nil {
 		return err
 	}
-	write := func() error { return top.WriteTable(out, &view, f.rows, time.Local) }
-	if f.output == "json" {
-		write = func() error { return top.WriteJSON(out, &view, f.rows) }
+	blind := top.Blind(&view)
+	switch {
+	case f.output == "json":
+		err = top.WriteJSON(out, &view, f.rows)
+	case blind == nil:
+		err = top.WriteTable(out, &view, f.rows, time.Local)
 	}
-	if err := write(); err != nil {
-		return err
-	}
-	return top.Blind(&view)
+	return cmp.Or(err, blind)
 }

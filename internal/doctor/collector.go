@@ -80,8 +80,8 @@ func judgeBooks(view *radar.View) []Finding {
 	}
 	if n := view.Books.UntrackedQueues; n > 0 {
 		findings = append(findings, Finding{
-			Level: Warning, What: plural(int(n), "queue finds", "queues find") + " no room and is not seen",
-			Do: "Raise max_map_mib of the receiver.",
+			Level: Warning, What: plural(int(n), "queue finds no room and is", "queues find no room and are") + " not seen",
+			Means: "At most 4,096 queues are followed.", Do: "Leave some out with processes or devices of the receiver.",
 		})
 	}
 	if lost := largest(view.Books.Lost, view.Books.Losses); lost != "" {

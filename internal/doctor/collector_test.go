@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/rdmaradar/rdmaradar/internal/fabric/fabrictest"
 	"github.com/rdmaradar/rdmaradar/internal/radar"
@@ -45,7 +47,7 @@ func TestCollector(t *testing.T) {
 		"books": {view: running(radar.Running, func(v *radar.View) {
 			v.Now.Untimed = 1
 			v.Books = radar.Books{UntrackedQueues: 7, Lost: map[string]uint64{"a": 1, "b": 5}, Losses: map[string]uint64{"b": 1, "c": 3, "d": 2, "e": 1, "below_reporting_floor": 99, "usual_for_its_kind": 99, "duplicate_probe": 99}}
-		}), want: []expected{{OK, "3 queues"}, {Note, "1 queue is counted and not timed"}, {Warning, "Raise max_map_mib"}, {Note, "b 6, c 3, d 2, a 1"}}},
+		}), want: []expected{{OK, "3 queues"}, {Note, "1 queue is counted and not timed"}, {Warning, "7 queues find no room and are not seen | At most 4,096 queues are followed. | Leave some out with processes or devices"}, {Note, "b 6, c 3, d 2, a 1"}}},
 	} {
 		expect(t, name, judgeCollector(test.view, test.err), test.want...)
 	}
@@ -66,4 +68,33 @@ type stuck struct{ noCollector }
 
 func (stuck) View(context.Context) (radar.View, error) {
 	return radar.View{}, context.DeadlineExceeded
+}
+
+// Whether a node is traced decides nothing about its health, and is said as it is.
+func TestTracedShortly(t *testing.T) {
+	for says, test := range map[string]struct {
+		phase radar.Phase
+		err   error
+	}{
+		"traced":                       {phase: radar.Impaired},
+		"the collector traces nothing": {phase: radar.Failed},
+		"no collector answers":         {err: fmt.Errorf("%w on /run", radarclient.ErrNotRunning)},
+		"the collector was not asked, permission denied": {err: fmt.Errorf("%w: be root", radarclient.ErrDenied)},
+		"who answers is no collector":                    {err: fmt.Errorf("it is %w", radarclient.ErrNoView)},
+		"the collector does not tell whether it traces":  {err: context.DeadlineExceeded},
+	} {
+		findings := tracedShortly(radar.Tracing{Phase: test.phase}, test.err)
+		assert.Equal(t, says, findings[0].What)
+		assert.Less(t, findings[0].Level, Warning)
+	}
+}
+
+// How many queues are followed is what the maps have room for.
+func TestQueuesThatAreFollowed(t *testing.T) {
+	source, err := os.ReadFile("../../bpf/maps/queues.h")
+	require.NoError(t, err)
+	assert.Contains(t, string(source), "__uint(max_entries, 4096)")
+	findings := judgeBooks(&radar.View{Books: radar.Books{UntrackedQueues: 1}})
+	assert.Equal(t, "1 queue finds no room and is not seen", findings[0].What)
+	assert.Equal(t, "At most 4,096 queues are followed.", findings[0].Means)
 }

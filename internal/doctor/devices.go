@@ -28,6 +28,19 @@ func (s *System) checkPorts(context.Context) []Finding {
 	return append(findings, judgeDevices(all.devices, s.controllers())...)
 }
 
+// tooFew tells of a machine that has fewer devices than it is said to have. No file tells
+// how many it is to have: an Ethernet controller without an RDMA device may be meant so.
+func (s *System) tooFew(least int) []Finding {
+	all, _ := s.inventory() // What it lacks is told with the ports.
+	if len(all.devices) >= least {
+		return nil
+	}
+	return []Finding{{
+		Level: Warning, What: fmt.Sprintf("the kernel lists %s of %d", plural(len(all.devices), "RDMA device", "RDMA devices"), least),
+		Do: "Look into dmesg for the driver of those that are missing, and load it, such as mlx5_ib.",
+	}}
+}
+
 // controllers are the addresses of the PCI functions that are InfiniBand controllers
 // (class 0x0207 of PCI-SIG's list). Virtual functions, and what vfio-pci drives, are for
 // virtual machines.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rdmaradar/rdmaradar/internal/radar"
+	"github.com/rdmaradar/rdmaradar/internal/radarclient"
 	"github.com/rdmaradar/rdmaradar/internal/text"
 )
 
@@ -34,22 +35,30 @@ const (
 // Nor is it for settings such as ACS, which all nodes of a fleet have alike, for a port
 // that is slower than another, or for a link that may be saving power. Where nothing can
 // be seen of devices, or not in time though no driver holds who looks, that is an error.
-func (s *System) CheckHealth(ctx context.Context) (Health, error) {
+// Fewer RDMA devices than the least are a fault: a NIC without its driver makes none.
+func (s *System) CheckHealth(ctx context.Context, least int) (Health, error) {
 	if !s.exists("sys/class") {
 		return Health{}, errors.New("no sysfs is mounted at /sys, in which devices are: run this on the host, or mount it")
 	}
 	report := Run(ctx, []Check{
-		{devicesName, s.checkPorts}, {pcieName, s.checkLanes}, {"collector", func(context.Context) []Finding { return tracedShortly(s.view()) }},
+		{devicesName, func(ctx context.Context) []Finding { return append(s.checkPorts(ctx), s.tooFew(least)...) }},
+		{pcieName, s.checkLanes}, {"collector", func(ctx context.Context) []Finding { return tracedShortly(s.collector.Tracing(ctx)) }},
 	})
 	return judgeHealth(&report, s.held)
 }
 
 // tracedShortly says in a few words whether a collector traces.
-func tracedShortly(view radar.View, err error) []Finding {
+func tracedShortly(tracing radar.Tracing, err error) []Finding {
 	switch {
-	case err != nil:
+	case errors.Is(err, radarclient.ErrNotRunning):
 		return []Finding{{Level: Note, What: "no collector answers"}}
-	case view.Tracing.Phase == radar.Running || view.Tracing.Phase == radar.Impaired:
+	case errors.Is(err, radarclient.ErrDenied):
+		return []Finding{{Level: Note, What: "the collector was not asked, permission denied"}}
+	case errors.Is(err, radarclient.ErrNoView):
+		return []Finding{{Level: Note, What: "who answers is no collector"}}
+	case err != nil:
+		return []Finding{{Level: Note, What: "the collector does not tell whether it traces"}}
+	case tracing.Phase == radar.Running || tracing.Phase == radar.Impaired:
 		return []Finding{{What: "traced"}}
 	default:
 		return []Finding{{Level: Note, What: "the collector traces nothing"}}

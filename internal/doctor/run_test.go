@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -172,7 +173,7 @@ func TestHealthThatIsNotSeenInTime(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		h, err := s.CheckHealth(ctx)
+		h, err := s.CheckHealth(ctx, 0)
 		if !held {
 			require.EqualError(t, err, "reading the devices did not end in time, and no thread of it is held in state D: the node may be too busy, look at its load")
 			continue
@@ -186,9 +187,27 @@ func TestHealthOfRecordedMachines(t *testing.T) {
 	for tree, healthy := range map[string]bool{
 		fabrictest.TwoSockets: false, fabrictest.SingleRoCE: true, fabrictest.SoftRoCE: true, fabrictest.NoRDMA: true, fabrictest.Bond: true,
 	} {
-		h, err := machine(t, tree, noCollector{}).CheckHealth(t.Context())
+		h, err := machine(t, tree, noCollector{}).CheckHealth(t.Context(), 0)
 		require.NoError(t, err)
 		assert.Equal(t, healthy, h.Healthy(), "%s: %v", tree, h)
+	}
+}
+
+// Who knows how many devices a node has is told when the driver of one did not load.
+func TestHealthOfTooFewDevices(t *testing.T) {
+	for _, test := range []struct {
+		tree  string
+		least int
+		fault string
+	}{
+		{fabrictest.NoRDMA, 0, ""},
+		{fabrictest.NoRDMA, 8, "the kernel lists 0 RDMA devices of 8"},
+		{fabrictest.SingleRoCE, 1, ""},
+		{fabrictest.SingleRoCE, 2, "the kernel lists 1 RDMA device of 2"},
+	} {
+		h, err := machine(t, test.tree, noCollector{}).CheckHealth(t.Context(), test.least)
+		require.NoError(t, err)
+		assert.Equal(t, test.fault, strings.Join(h.Faults, "; "), "%s, %d", test.tree, test.least)
 	}
 }
 
@@ -204,7 +223,7 @@ func TestHealthIsNotOfSettings(t *testing.T) {
 		return inventory{devices: []fabric.DeviceDetail{d}, gpus: []fabric.PCIDevice{{}}}, nil
 	}
 	require.Equal(t, Warning, worst(s.checkPCIe(t.Context())))
-	h, err := s.CheckHealth(t.Context())
+	h, err := s.CheckHealth(t.Context(), 0)
 	require.NoError(t, err)
 	assert.Empty(t, h.Faults)
 }
@@ -227,7 +246,7 @@ func TestHealthIsNotOfWhatMayBeMeant(t *testing.T) {
 		s.inventory = func() (inventory, error) { return inventory{devices: []fabric.DeviceDetail{d, storage}}, nil }
 		assert.Equal(t, Warning, worst(s.checkDevices(t.Context())), name)
 		assert.Equal(t, Warning, worst(s.checkPCIe(t.Context())), name)
-		h, err := s.CheckHealth(t.Context())
+		h, err := s.CheckHealth(t.Context(), 0)
 		require.NoError(t, err)
 		assert.Equal(t, test.healthy, h.Healthy(), "%s: %v", name, h)
 	}
@@ -237,6 +256,6 @@ func TestHealthIsNotOfWhatMayBeMeant(t *testing.T) {
 func TestHealthOfWhatCannotBeSeen(t *testing.T) {
 	s := machine(t, fabrictest.SingleRoCE, noCollector{})
 	require.NoError(t, os.RemoveAll(filepath.Join(s.root, "sys")))
-	_, err := s.CheckHealth(t.Context())
+	_, err := s.CheckHealth(t.Context(), 0)
 	assert.ErrorContains(t, err, "no sysfs is mounted at /sys")
 }

@@ -51,6 +51,9 @@ type noCollector struct{}
 func (noCollector) View(context.Context) (radar.View, error) {
 	return radar.View{}, radarclient.ErrNotRunning
 }
+func (noCollector) Tracing(context.Context) (radar.Tracing, error) {
+	return radar.Tracing{}, radarclient.ErrNotRunning
+}
 func (noCollector) PID() int { return 0 }
 
 // shows is a collector.
@@ -60,7 +63,10 @@ type shows struct {
 }
 
 func (s shows) View(context.Context) (radar.View, error) { return s.view, nil }
-func (s shows) PID() int                                 { return s.pid }
+func (s shows) Tracing(context.Context) (radar.Tracing, error) {
+	return s.view.Tracing, nil
+}
+func (s shows) PID() int { return s.pid }
 
 // machine is a recorded one: the sysfs of a tree of fabrictest, and what is added.
 func machine(t *testing.T, tree string, collector Collector) *System {

@@ -20,6 +20,8 @@ import (
 // Collector is one that may run on the machine.
 type Collector interface {
 	View(context.Context) (radar.View, error)
+	// Tracing is that of a view, which may be large.
+	Tracing(context.Context) (radar.Tracing, error)
 	// PID is its process after a view, 0 when it is not known.
 	PID() int
 }

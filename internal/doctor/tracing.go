@@ -17,7 +17,7 @@ func (s *System) checkTracing(ctx context.Context) []Finding {
 	case errors.Is(err, radarclient.ErrNotRunning):
 		return judgeTrial(s.tries(ctx))
 	case err != nil:
-		return []Finding{{Level: Unknown, What: "it was not tried to trace, since there is a collector, which was not to be asked"}}
+		return []Finding{{Level: Unknown, What: "it was not tried to trace, since there may be a collector, which does not tell"}}
 	case view.Tracing.Phase == radar.Running || view.Tracing.Phase == radar.Impaired:
 		return []Finding{{What: "the collector traces, so that probes are not tried once more"}}
 	case view.Tracing.Phase == radar.Starting:

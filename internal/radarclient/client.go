@@ -25,6 +25,8 @@ const (
 	answerLimit = 10 * time.Second
 	// maxView is the most bytes of a view; one of 30,000 queues has 10 MiB.
 	maxView = 128 << 20
+	// maxHead is the most bytes of a view before its queues, which tell whether it is one.
+	maxHead = 64 << 10
 )
 
 var (
@@ -32,6 +34,8 @@ var (
 	ErrNotRunning = errors.New("no collector answers")
 	// ErrDenied is wrapped where one may not be asked.
 	ErrDenied = errors.New("permission denied")
+	// ErrNoView is wrapped where somebody else answers.
+	ErrNoView = errors.New("no view of a radar")
 )
 
 // Client asks one collector. It is safe for concurrent use.
@@ -109,10 +113,34 @@ func (c *Client) View(ctx context.Context) (radar.View, error) {
 	return c.decode(body)
 }
 
+// Tracing returns how far tracing has come, of which the first bytes of a view tell: the
+// rest, which may be large, is not read. Errors are as those of View.
+func (c *Client) Tracing(ctx context.Context) (radar.Tracing, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	response, err := c.get(ctx, "view")
+	if err != nil {
+		return radar.Tracing{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	tracing, err := tracingOf(io.LimitReader(response.Body, maxHead))
+	switch {
+	case ctx.Err() != nil:
+		return radar.Tracing{}, c.explain(ctx.Err())
+	case err != nil:
+		return radar.Tracing{}, c.noView(err)
+	}
+	clean(&tracing)
+	return tracing, nil
+}
+
 func (c *Client) decode(body []byte) (radar.View, error) {
 	var view radar.View
 	if err := json.Unmarshal(body, &view); err != nil {
-		return radar.View{}, fmt.Errorf("what %s answers is no view of a radar: %w", c.Where(), foreign{err})
+		return radar.View{}, c.noView(err)
+	}
+	if err := checkPhase(view.Tracing.Phase); err != nil {
+		return radar.View{}, c.noView(err)
 	}
 	clean(&view)
 	return view, nil

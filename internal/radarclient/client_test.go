@@ -38,6 +38,9 @@ func onSocket(t *testing.T, handler http.Handler) string {
 	return path
 }
 
+// running is the least that a view says.
+const running = `{"tracing":{"phase":"running"}}`
+
 func answering(body string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })
 }
@@ -101,7 +104,7 @@ func TestErrorsAreCleaned(t *testing.T) {
 }
 
 func TestPeerIsKnown(t *testing.T) {
-	client := OnSocket(onSocket(t, answering(`{}`)))
+	client := OnSocket(onSocket(t, answering(running)))
 	assert.Zero(t, client.PID())
 	_, err := client.View(t.Context())
 	require.NoError(t, err)
@@ -115,7 +118,7 @@ func TestAddressWithToken(t *testing.T) {
 		case r.URL.Path != "/"+token+"/view":
 			http.Error(w, "no\x1b[31m", http.StatusForbidden)
 		default:
-			_, _ = w.Write([]byte(`{"node":{"host":"node-1"}}`))
+			_, _ = w.Write([]byte(`{"node":{"host":"node-1"},"tracing":{"phase":"running"}}`))
 		}
 	}))
 	defer server.Close()
@@ -147,6 +150,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	require.NoError(t, listener.Close())
 	unused := httptest.NewServer(answering(""))
 	unused.Close()
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	nobody, err := AtURL(unused.URL + "/token-that-is-secret/")
 	require.NoError(t, err)
 	for name, test := range map[string]struct {
@@ -157,6 +162,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"no socket":       {OnSocket(filepath.Join(t.TempDir(), "no.sock")), ErrNotRunning, "Start otelcol-rdma with the extension rdma_radar"},
 		"left behind":     {OnSocket(left), ErrNotRunning, "a collector that was killed has left the socket"},
 		"nobody there":    {nobody, ErrNotRunning, "connection refused"},
+		"a file":          {OnSocket(file), ErrNotRunning, "that is no socket. Name the one of the key socket"},
+		"a directory":     {OnSocket(t.TempDir()), ErrNotRunning, "that is no socket"},
+		"a device":        {OnSocket(os.DevNull), ErrNotRunning, "that is no socket"},
 		"not a radar":     {OnSocket(onSocket(t, answering("hello"))), nil, "is no view of a radar"},
 		"another service": {OnSocket(onSocket(t, http.NotFoundHandler())), nil, "refuses: 404"},
 	} {
@@ -213,7 +221,7 @@ func streaming(lines ...string) http.Handler {
 
 func TestWatch(t *testing.T) {
 	long := strings.Repeat("a", 3<<20)
-	client := OnSocket(onSocket(t, streaming("event: view\ndata: {\"at\":1}\n\n", ": comment\n\n", "data: {\"at\":2,\"node\":{\"host\":\""+long+"\"}}\n\n", "data: {\"at\":3")))
+	client := OnSocket(onSocket(t, streaming("event: view\ndata: {\"at\":1,\"tracing\":{\"phase\":\"running\"}}\n\n", ": comment\n\n", "data: {\"at\":2,\"tracing\":{\"phase\":\"starting\"},\"node\":{\"host\":\""+long+"\"}}\n\n", "data: {\"at\":3")))
 	var seen []int64
 	err := client.Watch(t.Context(), func(view radar.View) error {
 		seen = append(seen, view.At)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"os"
 	"syscall"
 
 	"github.com/rdmaradar/rdmaradar/internal/text"
@@ -33,6 +34,8 @@ func (c *Client) explain(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w on %s: there is no such socket. Start otelcol-rdma with the extension rdma_radar and its key socket, "+
 			"or name another socket (--socket) or the address of the page (--url)", ErrNotRunning, c.socket)
+	case errors.Is(err, syscall.ECONNREFUSED) && !isSocket(c.socket):
+		return fmt.Errorf("%w on %s: that is no socket. Name the one of the key socket of rdma_radar (--socket)", ErrNotRunning, c.socket)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("%w on %s: a collector that was killed has left the socket. Start it again: systemctl status otelcol-rdma tells why it ended",
 			ErrNotRunning, c.socket)
@@ -43,6 +46,18 @@ func (c *Client) explain(err error) error {
 	default:
 		return fmt.Errorf("ask the collector on %s: %w", c.socket, err)
 	}
+}
+
+// isSocket is false only for what is known to be something else.
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().Type() == fs.ModeSocket
+}
+
+// noView says that who answers is no radar, such as another server on the same port.
+func (c *Client) noView(why error) error {
+	return fmt.Errorf("what %s answers is %w: %w. Name the socket of a collector (--socket) or the address of its radar page (--url)",
+		c.Where(), ErrNoView, foreign{why})
 }
 
 // refused says what an answer says that is none.

@@ -30,7 +30,7 @@ func TestAddressOverTLS(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		assert.Equal(t, "/"+token+"/view", r.URL.Path)
-		_, _ = w.Write([]byte(`{"node":{"host":"node-1"}}`))
+		_, _ = w.Write([]byte(`{"node":{"host":"node-1"},"tracing":{"phase":"running"}}`))
 	}))
 	defer server.Close()
 	address := server.URL + "/" + token + "/"

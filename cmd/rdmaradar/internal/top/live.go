@@ -3,6 +3,8 @@ package top
 import (
 	"context"
 	"errors"
+	"os"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -35,7 +37,8 @@ type Collector interface {
 	Watch(context.Context, func(radar.View) error) error
 }
 
-// Live shows a table on the terminal until its user, or the context, ends it.
+// Live shows a table on the terminal until its user, or the context, ends it, or the
+// terminal is gone.
 func Live(ctx context.Context, from Collector, o LiveOptions) error {
 	// Where none answers, that is to stand in the shell when this has ended.
 	if _, err := from.View(ctx); err != nil {
@@ -45,17 +48,16 @@ func Live(ctx context.Context, from Collector, o LiveOptions) error {
 	if err != nil {
 		return err
 	}
-	feeding, end := context.WithCancel(ctx)
-	program := tea.NewProgram(m, tea.WithContext(ctx))
-	fed := make(chan struct{})
-	go func() {
-		defer close(fed)
-		feed(feeding, from, o.Delay, program.Send)
-	}()
+	ctx, end := context.WithCancel(ctx)
+	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithFilter(bounded))
+	var besides sync.WaitGroup
+	besides.Go(func() { feed(ctx, from, o.Delay, program.Send) })
+	besides.Go(func() { untilGone(ctx, end, os.Stdin, os.Stdout) })
 	_, err = program.Run()
+	gone := ctx.Err() != nil
 	end()
-	<-fed
-	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil || errors.Is(err, tea.ErrInterrupted) {
+	besides.Wait()
+	if gone && errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, tea.ErrInterrupted) {
 		return nil
 	}
 	return err
