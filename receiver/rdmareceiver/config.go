@@ -105,8 +105,9 @@ type Config struct {
 	// with the most bytes. They name peers, and so need PeerAddresses; MaxSeries
 	// bounds them with the others. Default false.
 	Routes bool `mapstructure:"routes"`
-	// MaxMapMiB is how much memory the BPF maps may take, in MiB. Queues that
-	// find no room are counted and not followed. Default 32.
+	// MaxMapMiB is how much memory the BPF maps may take, in MiB. Requests that
+	// find no room are counted and not timed. It is always 4,096 queues that are
+	// followed. Default 32.
 	MaxMapMiB int `mapstructure:"max_map_mib"`
 	// MaxThreadCPURatio is the part of a traced thread's time that the probes in
 	// it may take. A library over it is observed in windows of time, as
