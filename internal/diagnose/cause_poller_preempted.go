@@ -17,7 +17,7 @@ func pollerPreemptedCause() Cause {
 			"The thread slept or was stopped instead.",
 		},
 		CannotTell:   "when within an absence the completion arrived, other than by time stamps of the device.",
-		Confirm:      "`perf sched timehist --tid TID` shows its waits, `perf sched latency` who had the CPU.",
+		Confirm:      "`perf sched record -- sleep 5` while it lasts; of that `perf sched timehist --tid TID` shows its waits, `perf sched latency` who had the CPU.",
 		Remedy:       "Give the polling thread a CPU of its own: pin it and keep other threads away (cpuset, isolcpus, or the static CPU manager of Kubernetes).",
 		Source:       []string{"https://docs.kernel.org/scheduler/sched-eevdf.html", "https://github.com/NVIDIA/nccl/issues/2033", "https://github.com/NVIDIA/nccl/issues/2182"},
 		Proven:       Executed,

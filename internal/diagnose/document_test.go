@@ -105,3 +105,13 @@ func TestSlowJobNamesEveryCause(t *testing.T) {
 		}
 	}
 }
+
+// What reads a recording fails where there is none.
+func TestRecordingsAreMadeFirst(t *testing.T) {
+	for _, c := range Causes() {
+		before, _, reads := strings.Cut(c.Confirm, "perf sched timehist")
+		if reads && !strings.Contains(before, "perf sched record") {
+			t.Errorf("%s: nothing is recorded before it is read: %s", c.Name, c.Confirm)
+		}
+	}
+}

@@ -284,6 +284,23 @@ func TestListsAreBounded(t *testing.T) {
 	}
 }
 
+// Those without a rank are counted, each once, and not when it is known later.
+func TestProcessesWithoutARankAreCounted(t *testing.T) {
+	b, rank := newBook(4), 3
+	of := func(process uint32, rank *int) *Report {
+		r := report("pcie", queue(process, 1), time.Millisecond)
+		r.Rank = rank
+		return r
+	}
+	for _, r := range []*Report{of(1, &rank), of(2, nil), of(2, nil), of(3, nil), of(4, nil), of(4, &rank), of(1, nil)} {
+		b.Fold(second, r)
+	}
+	got := b.Step(second)[0].Incident
+	if got.Unranked != 2 || !slices.Equal(got.Ranks.Values, []int{3}) {
+		t.Errorf("%d without a rank beside the ranks %v, want 2 beside 3", got.Unranked, got.Ranks.Values)
+	}
+}
+
 func TestWhatFindsNoRoomIsCounted(t *testing.T) {
 	book := newBook(1)
 	book.Fold(second, report("pcie", queue(1, 1), 1))

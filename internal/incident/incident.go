@@ -48,6 +48,8 @@ type Incident struct {
 	Processes List[verbs.ProcessID]
 	Names     List[string]
 	Ranks     List[int]
+	// Unranked counts those of Processes that have no rank, at most about a thousand.
+	Unranked int
 	// Spans are the worst ones that were exported, the worst first.
 	Spans []Span
 
@@ -69,6 +71,8 @@ type entry struct {
 	// weight is how bad the burst was that Verdict is of.
 	weight time.Duration
 	worst  worst
+	// unranked are the processes of which no rank is known.
+	unranked map[verbs.ProcessID]bool
 	// opened and told are when it was opened and when it was last told of.
 	opened, told uint64
 	announced    bool
@@ -113,13 +117,26 @@ func (e *entry) list(r *Report) {
 		e.worst.add(r.Queue, max(r.Worst, r.Oldest))
 	}
 	if r.Queue.Process != (verbs.ProcessID{}) {
-		e.Processes.add(r.Queue.Process)
+		e.listProcess(r.Queue.Process, r.Rank != nil)
 	}
 	if r.Name != "" {
 		e.Names.add(r.Name)
 	}
 	if r.Rank != nil {
 		e.Ranks.add(*r.Rank)
+	}
+}
+
+// listProcess lists a process. Its rank may be known only later.
+func (e *entry) listProcess(id verbs.ProcessID, ranked bool) {
+	added := e.Processes.add(id)
+	switch {
+	case ranked:
+		delete(e.unranked, id)
+	case added && e.unranked == nil:
+		e.unranked = map[verbs.ProcessID]bool{id: true}
+	case added:
+		e.unranked[id] = true
 	}
 }
 
@@ -133,6 +150,6 @@ func (e *entry) addSpans(spans []Span) {
 func (e *entry) now() Incident {
 	i := e.Incident
 	i.Queues, i.Processes, i.Names, i.Ranks = e.Queues.copied(), e.Processes.copied(), e.Names.copied(), e.Ranks.copied()
-	i.Spans, i.WorstQueues = slices.Clone(e.Spans), e.worst.queues()
+	i.Spans, i.WorstQueues, i.Unranked = slices.Clone(e.Spans), e.worst.queues(), len(e.unranked)
 	return i
 }

@@ -24,9 +24,10 @@ type List[T comparable] struct {
 	seen map[T]bool
 }
 
-func (l *List[T]) add(value T) {
+// add is true of a value that was not there before.
+func (l *List[T]) add(value T) (added bool) {
 	if l.seen[value] || len(l.seen) >= maxDistinct {
-		return
+		return false
 	}
 	if l.seen == nil {
 		l.seen = map[T]bool{}
@@ -34,9 +35,10 @@ func (l *List[T]) add(value T) {
 	l.seen[value] = true
 	if len(l.Values) < maxListed {
 		l.Values = append(l.Values, value)
-		return
+		return true
 	}
 	l.More++
+	return true
 }
 
 // copied shares nothing that changes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
@@ -104,9 +105,11 @@ func (t *Tracer) probeFile(file provider.File) (left *attachment, err error) {
 	}
 	open, err := t.finder.Open(file)
 	if err != nil {
-		// Most often its process has ended. The next search finds it in
-		// another one.
-		t.missed.Add(1)
+		// Most often its process has ended, and nothing is missed. The next
+		// search finds it in another one.
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.missed.Add(1)
+		}
 		t.notLookedInto(err, "library", file.DisplayPath)
 		return nil, nil
 	}
@@ -183,11 +186,16 @@ func (t *Tracer) readControl(ctx context.Context, reader *ringbuf.Reader) {
 func (t *Tracer) control(ctx context.Context, event bpf.TrackerControlEvent) error {
 	id := verbs.ProcessID{TGID: event.Tgid, Incarnation: event.Incarnation}
 	switch bpf.TrackerControlKind(event.Kind) {
-	case bpf.TrackerControlKindCONTROL_NEW_FILE, bpf.TrackerControlKindCONTROL_NEW_CONTEXT:
+	case bpf.TrackerControlKindCONTROL_NEW_FILE:
+		// Most programs have nothing to do with RDMA. Of those that find no room
+		// the next search finds the ones that still run.
 		t.lookInto(ctx, event.Tgid)
-		if bpf.TrackerControlKind(event.Kind) == bpf.TrackerControlKindCONTROL_NEW_CONTEXT {
-			t.foretellLater(id)
+		return nil
+	case bpf.TrackerControlKindCONTROL_NEW_CONTEXT:
+		if !t.lookInto(ctx, event.Tgid) {
+			t.missed.Add(1)
 		}
+		t.foretellLater(id)
 		return nil
 	case bpf.TrackerControlKindCONTROL_NEW_FUNCTIONS:
 		t.wakeExtended()
@@ -208,8 +216,8 @@ func (t *Tracer) control(ctx context.Context, event bpf.TrackerControlEvent) err
 
 // lookInto probes the verbs libraries of one process that are not known yet:
 // now, with every further event, and once more a little after the last. It does
-// not hold up the control events.
-func (t *Tracer) lookInto(ctx context.Context, tgid uint32) {
+// not hold up the control events. It is false when too many are looked into.
+func (t *Tracer) lookInto(ctx context.Context, tgid uint32) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if again, ok := t.looking[tgid]; ok {
@@ -217,15 +225,15 @@ func (t *Tracer) lookInto(ctx context.Context, tgid uint32) {
 		case again <- struct{}{}:
 		default: // It was asked to already.
 		}
-		return
+		return true
 	}
 	if len(t.looking) >= mostLooks {
-		t.missed.Add(1)
-		return
+		return false
 	}
 	again := make(chan struct{}, 1)
 	t.looking[tgid] = again
 	t.look(func() { t.keepLooking(ctx, tgid, again) })
+	return true
 }
 
 func (t *Tracer) keepLooking(ctx context.Context, tgid uint32, again <-chan struct{}) {

@@ -1,6 +1,7 @@
 package rdmareceiver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -105,8 +106,9 @@ type Config struct {
 	// with the most bytes. They name peers, and so need PeerAddresses; MaxSeries
 	// bounds them with the others. Default false.
 	Routes bool `mapstructure:"routes"`
-	// MaxMapMiB is how much memory the BPF maps may take, in MiB. Queues that
-	// find no room are counted and not followed. Default 32.
+	// MaxMapMiB is how much memory the BPF maps may take, in MiB. Requests that
+	// find no room are counted and not timed. It is always 4,096 queues that are
+	// followed. Default 32.
 	MaxMapMiB int `mapstructure:"max_map_mib"`
 	// MaxThreadCPURatio is the part of a traced thread's time that the probes in
 	// it may take. A library over it is observed in windows of time, as
@@ -167,6 +169,9 @@ type Config struct {
 	// Events switches single kinds of log records off.
 	Events metadata.EventsConfig `mapstructure:"events"`
 
+	// misread has what is wrong with numbers as they were written, by key.
+	misread map[string]error
+
 	_ struct{}
 }
 
@@ -210,11 +215,11 @@ func createDefaultConfig() component.Config {
 // and the remedy.
 func (c *Config) Validate() error {
 	return errors.Join(
-		durationInRange("threshold", c.Threshold, "us", minThreshold, maxThreshold),
-		durationInRange("collection_interval", c.CollectionInterval, "s", minCollectionInterval, maxCollectionInterval),
-		inRange("max_exported_per_second", c.MaxExportedPerSecond, 1, maxExportedLimit),
-		inRange("max_series", c.MaxSeries, minSeries, maxSeriesLimit),
-		inRange("max_map_mib", c.MaxMapMiB, minMapMiB, maxMapMiB),
+		cmp.Or(c.misread["threshold"], durationInRange("threshold", c.Threshold, minThreshold, maxThreshold)),
+		cmp.Or(c.misread["collection_interval"], durationInRange("collection_interval", c.CollectionInterval, minCollectionInterval, maxCollectionInterval)),
+		cmp.Or(c.misread["max_exported_per_second"], inRange("max_exported_per_second", c.MaxExportedPerSecond, 1, maxExportedLimit)),
+		cmp.Or(c.misread["max_series"], inRange("max_series", c.MaxSeries, minSeries, maxSeriesLimit)),
+		cmp.Or(c.misread["max_map_mib"], inRange("max_map_mib", c.MaxMapMiB, minMapMiB, maxMapMiB)),
 		inRange("max_thread_cpu_ratio", c.MaxThreadCPURatio, minThreadCPURatio, maxThreadCPURatio),
 		inRange("max_agent_cpu_cores", c.MaxAgentCPUCores, minAgentCPUCores, maxAgentCPUCores),
 		oneOf("probe_mode", c.ProbeMode, ProbeModeAuto, ProbeModeWindows),
@@ -255,20 +260,13 @@ func inRange[T int | float64 | time.Duration](key string, value, low, high T) er
 	return fmt.Errorf("%s is %v: set it to a value from %v to %v", key, value, low, high)
 }
 
-// durationInRange is inRange with a hint where the unit or the value was left out;
-// unit is the one that the key is usually given in.
-func durationInRange(key string, value time.Duration, unit string, low, high time.Duration) error {
+// durationInRange is inRange with a hint where the value was left out.
+func durationInRange(key string, value, low, high time.Duration) error {
 	err := inRange(key, value, low, high)
-	switch {
-	case err == nil:
-		return nil
-	case value == 0:
+	if err != nil && value == 0 {
 		return fmt.Errorf("%w; a key without a value is 0: remove it for the default", err)
-	case value > 0 && value < time.Microsecond:
-		return fmt.Errorf("%w; a number without a unit is nanoseconds: write %d%s", err, value.Nanoseconds(), unit)
-	default:
-		return err
 	}
+	return err
 }
 
 func oneOf[T ~string](key string, value T, allowed ...T) error {

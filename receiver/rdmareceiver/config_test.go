@@ -2,6 +2,7 @@ package rdmareceiver
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,19 +105,61 @@ func TestDurationsOutOfRange(t *testing.T) {
 		value any
 		want  string
 	}{
-		{"threshold", 50, "threshold is 50ns: set it to a value from 1µs to 1m0s; a number without a unit is nanoseconds: write 50us"},
+		{"threshold", 50, "threshold is 50: set it to a value from 1µs to 1m0s; a number without a unit is nanoseconds: write 50us"},
 		{"threshold", "0s", "threshold is 0s: set it to a value from 1µs to 1m0s; a key without a value is 0: remove it for the default"},
+		{"threshold", 0, "threshold is 0s: set it to a value from 1µs to 1m0s; a key without a value is 0: remove it for the default"},
+		{"threshold", "0.5us", "threshold is 500ns: set it to a value from 1µs to 1m0s"},
+		{"threshold", 0.5, "threshold is 0.5: set it to a value from 1µs to 1m0s; a number without a unit is nanoseconds: write 0.5us"},
+		{"threshold", -5, "threshold is -5: set it to a value from 1µs to 1m0s, with its unit"},
+		{"threshold", 5000.5, "threshold is 5000.5: set it to a value from 1µs to 1m0s, with its unit"},
+		{"threshold", math.NaN(), "threshold is NaN: set it to a value from 1µs to 1m0s, with its unit"},
+		{"threshold", 1e30, "threshold is 1e+30: set it to a value from 1µs to 1m0s, with its unit"},
+		{"threshold", uint64(math.MaxUint64), "threshold is 18446744073709551615: set it to a value from 1µs to 1m0s, with its unit"},
+		{"collection_interval", 5000, "collection_interval is 5µs: set it to a value from 1s to 10m0s"},
 		{"threshold", "-1us", "threshold is -1µs: set it to a value from 1µs to 1m0s"},
 		{"threshold", "2m", "threshold is 2m0s: set it to a value from 1µs to 1m0s"},
-		{"collection_interval", 10, "collection_interval is 10ns: set it to a value from 1s to 10m0s; a number without a unit is nanoseconds: write 10s"},
+		{"collection_interval", 10, "collection_interval is 10: set it to a value from 1s to 10m0s; a number without a unit is nanoseconds: write 10s"},
 		{"collection_interval", 0, "collection_interval is 0s: set it to a value from 1s to 10m0s; a key without a value is 0: remove it for the default"},
 	} {
 		t.Run(fmt.Sprint(tc.key, " ", tc.value), func(t *testing.T) {
-			cfg := createDefaultConfig()
-			require.NoError(t, confmap.NewFromStringMap(map[string]any{tc.key: tc.value}).Unmarshal(cfg))
-			assert.EqualError(t, confmap.Validate(cfg), tc.want)
+			assert.EqualError(t, loaded(tc.key, tc.value), tc.want)
 		})
 	}
+}
+
+// loaded is what a collector says of the value of a key.
+func loaded(key string, value any) error {
+	cfg := createDefaultConfig()
+	if err := confmap.NewFromStringMap(map[string]any{key: value}).Unmarshal(cfg); err != nil {
+		return err
+	}
+	return confmap.Validate(cfg)
+}
+
+// Of what is no whole number an int would be something else than what was written.
+func TestNumbersAreThoseThatWereWritten(t *testing.T) {
+	for key, bounds := range map[string]string{
+		"max_exported_per_second": "1 to 10000", "max_series": "100 to 1000000", "max_map_mib": "24 to 4096",
+	} {
+		for written, value := range map[string]any{
+			"1.5": 1.5, "1000.5": 1000.5, "NaN": math.NaN(), "+Inf": math.Inf(1), "-Inf": math.Inf(-1), "1e+30": 1e30, "-1e+30": -1e30,
+			"18446744073709551615": uint64(math.MaxUint64),
+		} {
+			want := fmt.Sprintf("%s is %s: set it to a whole number from %s", key, written, bounds)
+			assert.EqualError(t, loaded(key, value), want)
+		}
+		for _, value := range []any{1000, 1000.0, int64(1000), uint64(1000)} {
+			assert.NoError(t, loaded(key, value), "%s %T", key, value)
+		}
+		assert.ErrorContains(t, loaded(key, -1), key+" is -1: set it to a value from "+bounds)
+	}
+	for key, bounds := range map[string]string{"max_thread_cpu_ratio": "0.001 to 1", "max_agent_cpu_cores": "0.005 to 16"} {
+		for written, value := range map[string]any{"NaN": math.NaN(), "+Inf": math.Inf(1), "1e+30": 1e30, "-1": -1} {
+			assert.EqualError(t, loaded(key, value), fmt.Sprintf("%s is %s: set it to a value from %s", key, written, bounds))
+		}
+		assert.NoError(t, loaded(key, 1))
+	}
+	assert.NoError(t, loaded("threshold", 50_000), "nanoseconds")
 }
 
 func TestUnknownKeyIsRejected(t *testing.T) {

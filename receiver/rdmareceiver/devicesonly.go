@@ -38,12 +38,14 @@ func (r *rdmaReceiver) exportDevices(tracing, delivery context.Context, self *se
 }
 
 func (r *rdmaReceiver) exportSample(ctx context.Context, source deviceSource, emitter *deviceEmitter) error {
+	r.holdup.waitFor("a device, whose counters were asked for")
 	sample := source.Sample()
 	metrics := pmetric.NewMetrics()
 	ends := emitter.emit(metrics, &sample, nil)
 	if metrics.DataPointCount() == 0 {
 		return nil
 	}
+	r.holdup.waitFor("the metrics pipeline")
 	err := r.pipelines.sendMetrics(ctx, metrics)
 	if err != nil {
 		emitter.ends.keep(ends)

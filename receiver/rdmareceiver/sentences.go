@@ -24,7 +24,7 @@ func slowSentence(c *verbs.Completion) string {
 
 // stuckSentence says what does not complete.
 func stuckSentence(s *verbs.Stuck) string {
-	return fmt.Sprintf("%s has not completed for %s, %d outstanding on queue pair %d",
+	return fmt.Sprintf("%s has not completed for %s, %d outstanding on queue pair %#x",
 		requestPhrase(&s.WorkRequest), rounded(s.Age), s.Outstanding, s.Queue.QPNumber)
 }
 
@@ -33,7 +33,7 @@ func asyncSentence(a *verbs.AsyncEvent) string {
 	what := a.Type.String()
 	switch {
 	case a.HasQP:
-		what += fmt.Sprintf(" of queue pair %d", a.QPNumber)
+		what += fmt.Sprintf(" of queue pair %#x", a.QPNumber)
 	case a.HasCQ:
 		what += fmt.Sprintf(" of completion queue %d", a.CQNumber)
 	case a.Port != 0:

@@ -49,7 +49,7 @@ func TestSlowSentence(t *testing.T) {
 func TestStuckSentence(t *testing.T) {
 	s := theStuck()
 	s.Queue.QPNumber, s.Age = 17, 1_250_000_001*time.Nanosecond
-	if got, want := stuckSentence(&s), "rdma_read of 65536 bytes on mlx5_0 has not completed for 1.25s, 3 outstanding on queue pair 17"; got != want {
+	if got, want := stuckSentence(&s), "rdma_read of 65536 bytes on mlx5_0 has not completed for 1.25s, 3 outstanding on queue pair 0x11"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -73,7 +73,7 @@ func TestAsyncSentence(t *testing.T) {
 	for want, event := range map[string]verbs.AsyncEvent{
 		"port_error of port 1 on mlx5_1":            portDown(),
 		"cq_error of completion queue 0 on mlx5_0":  overrun(),
-		"qp_fatal of queue pair 4660 on mlx5_0":     fatalInKernel(),
+		"qp_fatal of queue pair 0x1234 on mlx5_0":   fatalInKernel(),
 		"device_fatal on mlx5_2":                    {Type: verbs.AsyncDeviceFatal, Device: "mlx5_2"},
 		verbs.AsyncEventType(99).String() + " on a": {Type: 99, Device: "a"},
 	} {

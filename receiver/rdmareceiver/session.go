@@ -48,6 +48,7 @@ type session struct {
 	pipelines *pipelines
 	self      *selfTelemetry
 	status    *statusBoard
+	holdup    *holdup
 	shown     shown
 	// gpus are those of the node, for who is shown it.
 	gpus       []fabric.PCIDevice
@@ -151,10 +152,10 @@ func newIDs() idSource {
 // run works until stop ends, then brings out what is left. When deliver ends,
 // what the pipelines have not taken is given up.
 func (s *session) run(stop, deliver context.Context) {
-	var reading, collecting, exporting, watching, delivering sync.WaitGroup
-	delivering.Go(func() { s.traces.run(deliver) })
-	delivering.Go(func() { s.logs.run(deliver) })
-	delivering.Go(func() { s.metrics.run(deliver) })
+	var reading, collecting, exporting, watching, traces, logs, metrics sync.WaitGroup
+	traces.Go(func() { s.traces.run(deliver) })
+	logs.Go(func() { s.logs.run(deliver) })
+	metrics.Go(func() { s.metrics.run(deliver) })
 	reading.Go(func() { s.dispatch(stop) })
 	reading.Go(s.dispatchAsync)
 	reading.Go(s.floors.run)
@@ -169,20 +170,28 @@ func (s *session) run(stop, deliver context.Context) {
 	}
 
 	<-stop.Done()
-	collecting.Wait()
-	exporting.Wait()
+	s.await(&collecting, "the kernel, which is asked for what was counted")
+	s.await(&exporting, "the last metrics to be made")
 	s.metrics.close()
+	s.holdup.waitFor("the kernel, which takes the probes off")
 	// Closing the engine ends its channels, and with them reading.
 	if err := s.engine.Close(); err != nil {
 		s.logger.Warn("Closing the tracer failed.", zap.Error(err))
 	}
-	reading.Wait()
+	s.await(&reading, "the last events to be read, and the files of their processes in /proc")
 	s.traces.close()
 	s.logs.close()
-	delivering.Wait()
+	s.await(&traces, "the traces pipeline")
+	s.await(&logs, "the logs pipeline")
+	s.await(&metrics, "the metrics pipeline")
 	// Last: what asks a device may wait for its firmware, and what has come in must
 	// not wait for that.
-	watching.Wait()
+	s.await(&watching, "a device, whose counters or queue pairs were asked for")
+}
+
+func (s *session) await(all *sync.WaitGroup, what string) {
+	s.holdup.waitFor(what)
+	all.Wait()
 }
 
 // tell passes an asynchronous event on at once. Of the events in its window it

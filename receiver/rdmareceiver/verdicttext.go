@@ -65,7 +65,7 @@ func subject(i *incident.Incident) string {
 // whoOf names the ranks, and where there are none the processes.
 func whoOf(i *incident.Incident) string {
 	if n := len(i.Ranks.Values) + i.Ranks.More; n > 0 {
-		return plural("rank", n) + " " + spoken(i.Ranks.Values, i.Ranks.More, strconv.Itoa)
+		return plural("rank", n) + " " + spoken(i.Ranks.Values, i.Ranks.More, strconv.Itoa) + unranked(i.Unranked)
 	}
 	pids := pidsOf(i.Processes.Values)
 	named := len(i.Queues.Values) > 0
@@ -78,6 +78,18 @@ func whoOf(i *incident.Incident) string {
 		return spoken(i.Names.Values, i.Names.More, func(s string) string { return s })
 	default:
 		return ""
+	}
+}
+
+// unranked keeps those without a rank from being taken for one that is named.
+func unranked(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return ", and 1 process without a rank"
+	default:
+		return fmt.Sprintf(", and %d processes without a rank", n)
 	}
 }
 

@@ -92,6 +92,15 @@ func TestVerdictText(t *testing.T) {
 			}),
 			want: "QPs 0x1, 0x18f2, 0x20 and 19 more on mlx5_0 (ranks 1, 2, 3 and 6 more): up to 380 µs instead of 1.9 µs, 212 times in 4 s." + why,
 		},
+		"one of many has a rank": {
+			incident: slowOnly(func(i *incident.Incident) { i.Unranked = 7 }),
+			want: "QP 0x18f2 on mlx5_0 (rank 337, and 7 processes without a rank): up to 380 µs instead of 1.9 µs, 212 times in 4 s." +
+				why,
+		},
+		"one of several has none": {
+			incident: slowOnly(func(i *incident.Incident) { i.Ranks.Values, i.Unranked = []int{1, 2, 3, 4}, 1 }),
+			want:     "QP 0x18f2 on mlx5_0 (ranks 1, 2, 3 and 1 more, and 1 process without a rank): up to 380 µs instead of 1.9 µs, 212 times in 4 s." + why,
+		},
 		"two queue pairs": {
 			incident: slowOnly(func(i *incident.Incident) {
 				i.Queues.Values = append(i.Queues.Values, verbs.QueueID{QPNumber: 1})
