@@ -53,11 +53,24 @@ func newReader(t *testing.T) reader {
 	environment, err := os.ReadFile(filepath.Join(top, "config/packages/environment"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(r.directory, "environment"), environment, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(r.directory, "status.yaml"), statusOverlay(t), 0o600))
 	// Root needs no sudo, and machines of tests do not have it.
 	sudo := t.TempDir()
 	require.NoError(t, os.Symlink("/usr/bin/env", filepath.Join(sudo, "sudo")))
 	r.path = strings.Join([]string{sudo, filepath.Join(top, "bin"), filepath.Join(top, "bin/tools"), os.Getenv("PATH")}, ":")
 	return r
+}
+
+// overlay is the block of configuration.md that is put into status.yaml.
+var overlay = regexp.MustCompile("(?s)where status.yaml is:\n\n```yaml\n(.*?)```")
+
+func statusOverlay(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs/configuration.md"))
+	require.NoError(t, err)
+	found := overlay.FindSubmatch(text)
+	require.NotNil(t, found, "docs/configuration.md has no status.yaml")
+	return found[1]
 }
 
 func (r *reader) try(t *testing.T, tried *trial) {

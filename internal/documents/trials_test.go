@@ -46,7 +46,7 @@ var trials = []trial{
 	},
 	{command: "otelcol-rdma validate --config FILE"},
 	{command: "otelcol-rdma --version", says: "otelcol-rdma version"},
-	{command: "otelcol-rdma --feature-gates=+extension.healthcheck.useComponentStatus --config FILE", says: ready, serves: true},
+	{command: "otelcol-rdma --feature-gates=+extension.healthcheck.useComponentStatus --config FILE --config status.yaml", says: ready, serves: true},
 	{
 		command: "sed -i 's/^GATEWAY=.*/GATEWAY=gateway.example.com:4317/' /etc/otelcol-rdma/environment",
 		leaves:  "environment", holding: "(?m)^GATEWAY=gateway.example.com:4317$",
@@ -99,6 +99,7 @@ var notRun = map[string]string{
 	"kubectl label namespace otelcol-rdma pod-security.kubernetes.io/enforce=privileged": needsCluster,
 	"helm install otelcol-rdma config/helm/otelcol-rdma --namespace otelcol-rdma --set image.repository=registry.example.com/otelcol-rdma --set gateway=gateway.example.com:4317": needsCluster,
 	"skopeo copy oci:out/image:0.1.0 docker://registry.example.com/otelcol-rdma:0.1.0":                                                                                            "it needs a registry",
+	"kubectl create secret generic otelcol-rdma --namespace otelcol-rdma --from-file=token":                                                                                       needsCluster,
 	"kubectl create configmap gateway-ca --namespace otelcol-rdma --from-file=ca.crt":                                                                                             needsCluster,
 	"amtool silence add --alertmanager.url=http://localhost:9093 --duration=4d --comment='taken away' alertname=RDMAReceiverGone host_name=gpu-017":                               "it needs an Alertmanager",
 	"sinfo -R": needsSlurm,
