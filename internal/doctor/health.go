@@ -42,7 +42,8 @@ func (s *System) CheckHealth(ctx context.Context, least int) (Health, error) {
 	}
 	report := Run(ctx, []Check{
 		{devicesName, func(ctx context.Context) []Finding { return append(s.checkPorts(ctx), s.tooFew(least)...) }},
-		{pcieName, s.checkLanes}, {"collector", func(ctx context.Context) []Finding { return tracedShortly(s.collector.Tracing(ctx)) }},
+		{pcieName, s.checkLanes},
+		{"collector", func(ctx context.Context) []Finding { return tracedShortly(s.collector.Tracing(ctx)) }},
 	})
 	return judgeHealth(&report, s.held)
 }

@@ -51,6 +51,7 @@ type noCollector struct{}
 func (noCollector) View(context.Context) (radar.View, error) {
 	return radar.View{}, radarclient.ErrNotRunning
 }
+
 func (noCollector) Tracing(context.Context) (radar.Tracing, error) {
 	return radar.Tracing{}, radarclient.ErrNotRunning
 }
