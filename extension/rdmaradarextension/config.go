@@ -1,6 +1,7 @@
 package rdmaradarextension
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -76,8 +77,11 @@ func (c *Config) Validate() error {
 	if c.HTTP.NetAddr.Endpoint == "" {
 		return fmt.Errorf("endpoint is empty: set it to an address such as %s", defaultEndpoint)
 	}
-	if c.onSocket() && !filepath.IsAbs(c.HTTP.NetAddr.Endpoint) {
-		return fmt.Errorf("endpoint is %q: with transport unix, set it to an absolute path", c.HTTP.NetAddr.Endpoint)
+	if c.onSocket() && !isSocketPath(c.HTTP.NetAddr.Endpoint) {
+		return fmt.Errorf("endpoint is %q: with transport unix, set it to an absolute path of at most %d bytes", c.HTTP.NetAddr.Endpoint, maxSocketPath)
+	}
+	if c.onSocket() && c.HTTP.TLS.HasValue() {
+		return errors.New("tls is set with transport unix, where nobody listens in: leave one of them out")
 	}
 	if !isStream(c.HTTP.NetAddr.Transport) {
 		return fmt.Errorf("transport is %q: set it to tcp, tcp4, tcp6 or unix", c.HTTP.NetAddr.Transport)
@@ -95,7 +99,7 @@ func (c *Config) Validate() error {
 			return fmt.Errorf("allowed_hosts has %q: set it to names or addresses without scheme and port, such as node-1.example.com", host)
 		}
 	}
-	if c.Socket != "" && (!filepath.IsAbs(c.Socket) || len(c.Socket) > maxSocketPath) {
+	if c.Socket != "" && !isSocketPath(c.Socket) {
 		return fmt.Errorf("socket is %q: set it to an absolute path of at most %d bytes, such as %s", c.Socket, maxSocketPath, radar.Socket)
 	}
 	return nil
@@ -103,6 +107,8 @@ func (c *Config) Validate() error {
 
 // onSocket reports whether the endpoint is the path of a socket.
 func (c *Config) onSocket() bool { return c.HTTP.NetAddr.Transport == confignet.TransportTypeUnix }
+
+func isSocketPath(path string) bool { return filepath.IsAbs(path) && len(path) <= maxSocketPath }
 
 // isStream reports whether HTTP can be served on a transport.
 func isStream(transport confignet.TransportType) bool {

@@ -7,7 +7,7 @@ import (
 )
 
 // Every user of the node can connect, and the agent's memory has a bound that systemd
-// enforces: what is held for those who have shown no token is small. Bodies are not read.
+// enforces: what is held for those who have shown no token is small. There are no bodies.
 const (
 	// maxConnections are the open ones of a server: browsers take six for a page.
 	maxConnections = 256

@@ -2,8 +2,10 @@ package rdmaradarextension
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"strconv"
@@ -118,12 +120,11 @@ func (e *radarExtension) open(ctx context.Context, pages http.Handler, host comp
 
 // openLater tries again until the port is free. Anybody on the node may listen on a port:
 // that must not keep the collector from its work. Whoever did so meanwhile may have been
-// asked for the page by somebody who knew the token, which is another one from now on, also
-// after a reload.
+// asked for the page by somebody who knew the token, which is another one from now on.
 func (e *radarExtension) openLater(ctx context.Context, pages http.Handler, host component.Host) {
 	again := time.NewTicker(openAgain)
 	defer again.Stop()
-	e.token = processSecret.renew()
+	e.token = rand.Text()
 	for {
 		select {
 		case <-ctx.Done():
@@ -155,14 +156,23 @@ func (e *radarExtension) cannotListen(err error) error {
 	if network := (*net.OpError)(nil); !errors.As(err, &network) {
 		return fmt.Errorf("set up the server of the radar page: %w", err)
 	}
-	remedy := "set endpoint to an address of this node, or remove the extension"
+	return fmt.Errorf("listen on endpoint %s for the radar page: %w; %s, or remove the extension", e.cfg.HTTP.NetAddr.Endpoint, err, e.remedyFor(err))
+}
+
+func (e *radarExtension) remedyFor(err error) string {
+	inUse := errors.Is(err, syscall.EADDRINUSE)
 	switch {
+	case inUse && e.cfg.onSocket():
+		return "free it, set endpoint to another path"
+	case inUse:
+		return "free it, set endpoint to another port"
 	case e.cfg.onSocket():
-		remedy = "free it, set endpoint to another path, or remove the extension"
-	case errors.Is(err, syscall.EADDRINUSE):
-		remedy = "free it, set endpoint to another port, or remove the extension"
+		return "set endpoint to a path that the collector's user may make"
+	case errors.Is(err, fs.ErrPermission):
+		return "set endpoint to a port that the collector's user may listen on, such as 55690"
+	default:
+		return "set endpoint to an address of this node"
 	}
-	return fmt.Errorf("listen on endpoint %s for the radar page: %w; %s", e.cfg.HTTP.NetAddr.Endpoint, err, remedy)
 }
 
 // where tells where the page is. The port is that of the listener: 0 in the

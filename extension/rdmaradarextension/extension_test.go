@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
@@ -204,6 +206,26 @@ func TestForeignHostsGetNothing(t *testing.T) {
 	}
 	for _, host := range []string{"localhost", "LOCALHOST:9999", "127.0.0.1:1", "[::1]:55690", "[::1]", "node-1.example.com:443", "10.0.0.7", "[2001:db8::5]:55690"} {
 		assert.Equal(t, http.StatusOK, s.ask(http.MethodGet, s.base+"view", host).status, host)
+	}
+}
+
+// The remedy is for what is wrong.
+func TestRemedies(t *testing.T) {
+	for name, test := range map[string]struct {
+		transport confignet.TransportType
+		err       error
+		says      string
+	}{
+		"port in use":    {confignet.TransportTypeTCP, syscall.EADDRINUSE, "free it, set endpoint to another port"},
+		"port of root":   {confignet.TransportTypeTCP, syscall.EACCES, "a port that the collector's user may listen on"},
+		"no such name":   {confignet.TransportTypeTCP, &net.DNSError{}, "an address of this node"},
+		"path in use":    {confignet.TransportTypeUnix, syscall.EADDRINUSE, "free it, set endpoint to another path"},
+		"no such folder": {confignet.TransportTypeUnix, syscall.ENOENT, "a path that the collector's user may make"},
+	} {
+		cfg := createDefaultConfig().(*Config)
+		cfg.HTTP.NetAddr.Transport = test.transport
+		e := newRadar(cfg, extensiontest.NewNopSettings(metadata.Type), testToken)
+		assert.ErrorContains(t, e.cannotListen(&net.OpError{Err: test.err}), test.says, name)
 	}
 }
 
@@ -513,19 +535,19 @@ func TestCertificateThatIsMissing(t *testing.T) {
 	assert.NotContains(t, err.Error(), "another port")
 }
 
-// The collector makes its factories anew for each reload.
-func TestTokenIsRandomAndOutlivesAReload(t *testing.T) {
-	token := func() string {
-		created, err := NewFactory().Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), createDefaultConfig())
+// Each start has a token of its own, also after a reload: meanwhile somebody else may have
+// listened on the port, and been told the old one.
+func TestTokenIsRandom(t *testing.T) {
+	token := func(factory extension.Factory) string {
+		created, err := factory.Create(t.Context(), extensiontest.NewNopSettings(metadata.Type), createDefaultConfig())
 		require.NoError(t, err)
 		return created.(*radarExtension).token
 	}
-	first := token()
+	factory := NewFactory()
+	first := token(factory)
 	assert.True(t, isToken(first))
-	assert.Equal(t, first, token())
-	assert.NotEqual(t, first, processSecret.renew(), "who had the port may know it")
-	assert.NotEqual(t, first, token())
-	assert.NotEqual(t, new(secret).get(), new(secret).get())
+	assert.NotEqual(t, first, token(factory))
+	assert.NotEqual(t, first, token(NewFactory()))
 }
 
 // Keys that nobody knows are refused, also of the server and of what is in it: with a
@@ -549,26 +571,28 @@ func TestConfig(t *testing.T) {
 		conf map[string]any
 		says string
 	}{
-		"default":       {map[string]any{}, ""},
-		"another port":  {map[string]any{"endpoint": "localhost:1"}, ""},
-		"token":         {map[string]any{"token": "abcdefghijklmnop-_19"}, ""},
-		"hosts":         {map[string]any{"allowed_hosts": []string{"node-1", "::2", "10.0.0.1"}}, ""},
-		"no endpoint":   {map[string]any{"endpoint": ""}, "endpoint is empty: set it"},
-		"no port":       {map[string]any{"endpoint": "localhost"}, `endpoint is "localhost": set it to a host and a port`},
-		"with scheme":   {map[string]any{"endpoint": "http://localhost:1"}, "without scheme"},
-		"large port":    {map[string]any{"endpoint": "localhost:99999"}, "a port up to 65535"},
-		"beside":        {map[string]any{"socket": radar.Socket}, ""},
-		"no path":       {map[string]any{"socket": "radar.sock"}, "set it to an absolute path of at most 107 bytes"},
-		"long path":     {map[string]any{"socket": "/" + strings.Repeat("a", 107)}, "set it to an absolute path of at most 107 bytes"},
-		"socket":        {map[string]any{"transport": "unix", "endpoint": "/run/radar.sock"}, ""},
-		"no path of it": {map[string]any{"transport": "unix"}, "with transport unix, set it to an absolute path"},
-		"no stream":     {map[string]any{"transport": "udp"}, `transport is "udp": set it to tcp`},
-		"packets":       {map[string]any{"transport": "unixgram", "endpoint": "/run/radar.sock"}, "set it to tcp, tcp4, tcp6 or unix"},
-		"short token":   {map[string]any{"token": "secret"}, "token is too short"},
-		"slash":         {map[string]any{"token": "abcdefgh/ijklmnop"}, "token is too short or has other characters"},
-		"host and port": {map[string]any{"allowed_hosts": []string{"node-1:443"}}, `allowed_hosts has "node-1:443"`},
-		"URL":           {map[string]any{"allowed_hosts": []string{"https://node-1"}}, "without scheme and port"},
-		"any host":      {map[string]any{"allowed_hosts": []string{"*"}}, "allowed_hosts"},
+		"default":         {map[string]any{}, ""},
+		"another port":    {map[string]any{"endpoint": "localhost:1"}, ""},
+		"token":           {map[string]any{"token": "abcdefghijklmnop-_19"}, ""},
+		"hosts":           {map[string]any{"allowed_hosts": []string{"node-1", "::2", "10.0.0.1"}}, ""},
+		"no endpoint":     {map[string]any{"endpoint": ""}, "endpoint is empty: set it"},
+		"no port":         {map[string]any{"endpoint": "localhost"}, `endpoint is "localhost": set it to a host and a port`},
+		"with scheme":     {map[string]any{"endpoint": "http://localhost:1"}, "without scheme"},
+		"large port":      {map[string]any{"endpoint": "localhost:99999"}, "a port up to 65535"},
+		"beside":          {map[string]any{"socket": radar.Socket}, ""},
+		"no path":         {map[string]any{"socket": "radar.sock"}, "set it to an absolute path of at most 107 bytes"},
+		"long path":       {map[string]any{"socket": "/" + strings.Repeat("a", 107)}, "set it to an absolute path of at most 107 bytes"},
+		"socket":          {map[string]any{"transport": "unix", "endpoint": "/run/radar.sock"}, ""},
+		"no path of it":   {map[string]any{"transport": "unix"}, "with transport unix, set it to an absolute path"},
+		"long path of it": {map[string]any{"transport": "unix", "endpoint": "/" + strings.Repeat("a", 107)}, "set it to an absolute path of at most 107 bytes"},
+		"socket and TLS":  {map[string]any{"transport": "unix", "endpoint": "/run/radar.sock", "tls": map[string]any{"cert_file": "radar.pem"}}, "leave one of them out"},
+		"no stream":       {map[string]any{"transport": "udp"}, `transport is "udp": set it to tcp`},
+		"packets":         {map[string]any{"transport": "unixgram", "endpoint": "/run/radar.sock"}, "set it to tcp, tcp4, tcp6 or unix"},
+		"short token":     {map[string]any{"token": "secret"}, "token is too short"},
+		"slash":           {map[string]any{"token": "abcdefgh/ijklmnop"}, "token is too short or has other characters"},
+		"host and port":   {map[string]any{"allowed_hosts": []string{"node-1:443"}}, `allowed_hosts has "node-1:443"`},
+		"URL":             {map[string]any{"allowed_hosts": []string{"https://node-1"}}, "without scheme and port"},
+		"any host":        {map[string]any{"allowed_hosts": []string{"*"}}, "allowed_hosts"},
 	} {
 		cfg := createDefaultConfig()
 		require.NoError(t, confmap.NewFromStringMap(test.conf).Unmarshal(cfg), name)

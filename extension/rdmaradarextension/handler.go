@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"time"
 )
 
 //go:embed web
@@ -39,7 +40,10 @@ func newPages(s *source) http.Handler {
 	pages.Handle("/", http.FileServerFS(files))
 	pages.HandleFunc("/view", s.serveView)
 	pages.HandleFunc("/events", s.serveEvents)
-	return pages
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		setSecurityHeaders(w.Header()) // Once more: response_headers are none of them.
+		pages.ServeHTTP(w, r)
+	})
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -48,24 +52,30 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !g.hosts[hostOf(r.Host)]:
 		// A page of another site that has its name lead here would otherwise read this
 		// one (DNS rebinding).
-		refuse(w, "this name is not one of the radar page: use localhost, or add it to allowed_hosts of rdma_radar", http.StatusMisdirectedRequest)
+		refuse(w, r, "this name is not one of the radar page: use localhost, or add it to allowed_hosts of rdma_radar", http.StatusMisdirectedRequest)
 	case !g.hasToken(r.URL.Path):
-		refuse(w, "the address of the radar page, with its token, is in the log of the collector", http.StatusForbidden)
+		refuse(w, r, "the address of the radar page, with its token, is in the log of the collector", http.StatusForbidden)
 	case !onlyReads(r.Method):
-		refuseMethod(w)
+		refuseMethod(w, r)
 	case r.URL.Path == "/"+g.token:
 		http.Redirect(w, r, "/"+g.token+"/", http.StatusMovedPermanently)
 	case !isPlain(r.URL):
 		// It would be redirected to where it leads without the token.
 		http.NotFound(w, r)
+	case r.ContentLength != 0:
+		refuse(w, r, "the radar page takes no body", http.StatusRequestEntityTooLarge)
 	default:
-		g.next.ServeHTTP(w, withoutBody(r))
+		g.next.ServeHTTP(w, r)
 	}
 }
 
 // refuse ends the connection as well: there are only so many, and anybody on the node may
-// hold them.
-func refuse(w http.ResponseWriter, why string, status int) {
+// hold them. A server that closes would still wait for a body, or for the most of it.
+func refuse(w http.ResponseWriter, r *http.Request, why string, status int) {
+	if r.ContentLength != 0 {
+		// An error is of a writer that has no connection: there is nothing to wait for.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+	}
 	w.Header().Set("Connection", "close")
 	http.Error(w, why, status)
 }
@@ -75,23 +85,11 @@ func isPlain(u *url.URL) bool {
 	return u.RawPath == "" && (path.Clean(u.Path) == u.Path || path.Clean(u.Path)+"/" == u.Path)
 }
 
-// withoutBody is the request without the body, which nobody needs and somebody would
-// decode.
-func withoutBody(r *http.Request) *http.Request {
-	if r.Body == nil || r.Body == http.NoBody {
-		return r
-	}
-	bare := r.Clone(r.Context())
-	bare.Body, bare.ContentLength = http.NoBody, 0
-	bare.Header.Del("Content-Encoding")
-	return bare
-}
-
 func onlyReads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-func refuseMethod(w http.ResponseWriter) {
+func refuseMethod(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Allow", "GET, HEAD")
-	refuse(w, "the radar page can be read, not changed", http.StatusMethodNotAllowed)
+	refuse(w, r, "the radar page can be read, not changed", http.StatusMethodNotAllowed)
 }
 
 // hasToken compares in a time that does not tell how much of the token was right.

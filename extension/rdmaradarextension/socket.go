@@ -49,7 +49,7 @@ func localHandler(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header())
 		if !onlyReads(r.Method) {
-			refuseMethod(w)
+			refuseMethod(w, r)
 			return
 		}
 		pages.ServeHTTP(w, r)

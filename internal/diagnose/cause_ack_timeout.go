@@ -134,13 +134,13 @@ func (c *networkCase) weighSilence(r retransmissions) {
 const unlikelyInARow = 6
 
 // inARow is how many timeouts one request can have waited for: no more than were counted,
-// and no more than fit in its time.
+// and no more than fit in its time, of which what is normal was taken off.
 func (c *networkCase) inARow(r retransmissions) float64 {
 	timeout := c.path().AckTimeout
 	if timeout <= 0 {
 		return r.timeouts
 	}
-	return min(r.timeouts, math.Round(float64(c.waited())/float64(timeout)))
+	return min(r.timeouts, math.Floor(float64(c.waited())/float64(timeout)+0.1))
 }
 
 // waited is how long requests waited: the oldest that still does, or the one in the middle

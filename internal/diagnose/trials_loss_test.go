@@ -143,6 +143,7 @@ func ackTimeoutTrials() trials {
 				softRoCE(inHardware("completer_retry_err", 5)), "network_delay", Likely,
 			},
 			{"one of ten given up, and something else", after(slowBy(10, 5*time.Millisecond), failsOne(statusRetryExceeded)), timeouts(1), "packet_loss", Possible},
+			{"not quite six in its time", after(slowBy(1, 11*ackTimeout/2), noneGotThrough), timeouts(6), "packet_loss", Possible},
 			{"several, fewer than in its time", after(slowBy(1, 8*ackTimeout), noneGotThrough), timeouts(4), "packet_loss", Possible},
 			// One packet in ten was lost, and of one request three in a row: seen with soft-RoCE.
 			{"one that waits for its fourth timeout, and two of others", stuckFor(4 * ackTimeout), softRoCE(inHardware("completer_retry_err", 5)), "packet_loss", Possible},
