@@ -3,6 +3,8 @@ package tracer
 import (
 	"testing"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/rdmaradar/rdmaradar/bpf"
 )
 
@@ -24,16 +26,9 @@ func TestMapsFitTheirBound(t *testing.T) {
 		{2, 4 << 20, 0, false},
 		{256, 4 << 20, 0, false},
 	} {
-		cfg, err := Config{}.withDefaults()
-		if err != nil {
-			t.Fatal(err)
-		}
-		spec, err := prepareSpec(cfg, linkMulti)
-		if err != nil {
-			t.Fatal(err)
-		}
+		spec := defaultSpec(t)
 		spec.Maps[bpf.TrackerMapTracesCtxV1].MaxEntries = 1
-		err = sizePools(spec, c.bound, c.cpus)
+		err := sizePools(spec, c.bound, c.cpus)
 		if (err == nil) != c.fits {
 			t.Errorf("%d processors, %d MiB: %v", c.cpus, c.bound>>20, err)
 		}
@@ -105,4 +100,18 @@ func TestEstimateGrowsWithProcessors(t *testing.T) {
 			t.Errorf("%s: one processor more takes %d bytes more, want at least %d", name, got, least)
 		}
 	}
+}
+
+// defaultSpec is the specification of the default configuration, its pools not sized yet.
+func defaultSpec(t *testing.T) *ebpf.CollectionSpec {
+	t.Helper()
+	cfg, err := Config{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := prepareSpec(cfg, linkMulti)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
 }

@@ -13,14 +13,7 @@ import (
 func TestRoomForQueuesDoesNotDependOnTheBound(t *testing.T) {
 	const room = 4096
 	for _, bound := range []uint64{defaultMapBytes, 4096 << 20} {
-		cfg, err := Config{}.withDefaults()
-		if err != nil {
-			t.Fatal(err)
-		}
-		spec, err := prepareSpec(cfg, linkMulti)
-		if err != nil {
-			t.Fatal(err)
-		}
+		spec := defaultSpec(t)
 		if err := sizePools(spec, bound, 2); err != nil {
 			t.Fatal(err)
 		}
